@@ -44,6 +44,11 @@ impl Error {
         self.kind
     }
 
+    /// What there is to tell: text, file and place.
+    pub fn told(&self) -> &loadstone_trace::Error {
+        &self.told
+    }
+
     /// Says what the reader of the message can do.
     #[must_use]
     pub fn help(self, help: impl Into<String>) -> Error {

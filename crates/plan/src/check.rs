@@ -170,7 +170,7 @@ impl Plan {
             let intervals = duration_ns / self.interval_ns;
             if intervals > MOST_INTERVALS {
                 let what = format!(
-                    "has {intervals} intervals of {} ns; at most {MOST_INTERVALS} are told: use a longer --interval",
+                    "has {intervals} intervals of {} ns; at most {MOST_INTERVALS} are told: use a longer `interval`",
                     self.interval_ns
                 );
                 return invalid(place(), what);
@@ -375,7 +375,7 @@ impl Plan {
                 return invalid(
                     place,
                     format!(
-                        "object {} needs bytes up to {} but target {:?} has {}; use a larger target, or --offsets wrap or scale",
+                        "object {} needs bytes up to {} but target {:?} has {}; use a larger target, or `offsets` wrap or scale",
                         extent.object,
                         extent.base.saturating_add(extent.size),
                         target.id,

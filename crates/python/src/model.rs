@@ -43,7 +43,7 @@ impl Ticker {
         })
     }
 
-    pub fn error(self, error: impl std::error::Error) -> PyErr {
+    pub fn error(self, error: impl std::error::Error + 'static) -> PyErr {
         self.raised.unwrap_or_else(|| to_py(error))
     }
 }

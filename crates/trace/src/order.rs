@@ -141,7 +141,7 @@ impl Window {
             format!("time goes back by {seconds} s over more than {MOST_HELD} requests")
         };
         Error::new(ErrorKind::OutOfOrder, what)
-            .help("sort the whole trace with --sort, or widen the window with --reorder")
+            .help("sort the whole trace with `sort`, or widen the window with `reorder`")
     }
 
     /// Merges a batch with the held ones that it overlaps.

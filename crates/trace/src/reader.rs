@@ -171,7 +171,7 @@ fn refuse_columns(format: &str, options: &OpenOptions, path: &Path) -> Result<()
     }
     Err(Error::new(ErrorKind::Option, format!("is read as {format}, which has columns of its own"))
         .path(path)
-        .help("leave out the column map, or name --format delimited"))
+        .help("leave out the column map, or name `format` delimited"))
 }
 
 /// Passes over a line that names the columns of a format: of the one asked for, or of any that its names tell.
@@ -241,7 +241,7 @@ fn choose(input: &Input, options: &OpenOptions, warnings: &mut Vec<String>) -> R
         // The head is damaged or has a header: the format's own message says more.
         (None, Some(promised)) => Ok(promised),
         (None, None) if !alike.is_empty() => {
-            let names: Vec<_> = alike.iter().map(|f| format!("--format {} ({})", f.name, f.title)).collect();
+            let names: Vec<_> = alike.iter().map(|f| format!("`format` {} ({})", f.name, f.title)).collect();
             let what = match alike.len() {
                 1 => "the content fits one format, and alone does not prove that it is of it",
                 _ => "the content may be of more than one format, and their units or polarities differ",
@@ -252,7 +252,7 @@ fn choose(input: &Input, options: &OpenOptions, warnings: &mut Vec<String>) -> R
         }
         (None, None) => Err(Error::new(ErrorKind::Unrecognised, "the content is of no known format")
             .path(&input.path)
-            .help("name the format with --format, or declare the columns of a text table with --columns")),
+            .help("name the format with `format`, or declare the columns of a text table with `columns`")),
     }
 }
 

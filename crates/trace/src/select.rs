@@ -79,7 +79,8 @@ impl Selection {
     /// # Errors
     /// When the selection makes no sense.
     pub fn rates(&self) -> Result<Rates> {
-        let wrong = |what: String| Err(Error::new(ErrorKind::Option, what).help("see trace select --help"));
+        let wrong =
+            |what: String| Err(Error::new(ErrorKind::Option, what).help("see loadstone trace select --help"));
         if self.window_ns <= 0 {
             return wrong("the window must be longer than nothing".into());
         }
@@ -153,7 +154,7 @@ impl Rates {
                     format!("the trace has more than {MOST_WINDOWS} windows"),
                 )
                 .path(reader.path())
-                .help("choose longer windows with --window"));
+                .help("choose longer windows with `window`"));
             }
             let window = window.max(0) as usize;
             if window >= self.windows.len() {

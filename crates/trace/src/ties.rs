@@ -60,7 +60,7 @@ impl Ties {
                 ErrorKind::TooLarge,
                 format!("more than {MOST} requests have one time, and spreading must hold them"),
             )
-            .help("read the trace without --spread-ties"));
+            .help("read the trace without `spread_ties`"));
         }
         let rest = whole..self.held.len();
         append(batch, &self.held, 0..whole);

@@ -172,7 +172,7 @@ fn a_damaged_file_is_reported_to_the_line() {
 fn tables_of_numbers_alone_must_be_named() {
     let Some(path) = shared("mqsim/wsrch-small.trace") else { return };
     let message = read(&path, &OpenOptions::default()).unwrap_err().to_string();
-    assert!(message.contains("--format mqsim") && message.contains("--format disksim"), "{message}");
+    assert!(message.contains("`format` mqsim") && message.contains("`format` disksim"), "{message}");
 }
 
 #[test]

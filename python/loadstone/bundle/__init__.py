@@ -1,9 +1,9 @@
 """The bundle: everything one run measured, in one folder (``docs/formats/bundle.md``)."""
 
-from loadstone._kept import Kept
 from loadstone.bundle.folder import Making, aside, check_free, clean_up, keep, keep_elsewhere, keep_results
 from loadstone.bundle.read import Bundle, Ops, Series
 from loadstone.bundle.write import Event, write_bundle, write_series
+from loadstone.errors import Kept
 
 __all__ = [
     "Bundle",

@@ -32,7 +32,7 @@ const LOOK: usize = 16;
 fn open(inputs: Vec<Input>, options: &OpenOptions) -> Result<Box<dyn Source>> {
     let Some(columns) = &options.columns else {
         return Err(Error::new(ErrorKind::Option, "delimited text needs a column map")
-            .help("for instance --columns time=0:us,offset=1:sector,size=2:byte,op=3 --read R --write W"));
+            .help("for instance `columns` time=0:us,offset=1:sector,size=2:byte,op=3 `reads` R `writes` W"));
     };
     open_as(columns, inputs, options)
 }
@@ -181,7 +181,7 @@ impl Parser {
         let time = time.ok_or_else(|| not_a_number(text, "time"))?;
         if plan.from_start && time < 0 {
             let what = format!("time {} lies before the start of the trace", quote(text));
-            return Err(Error::malformed(what).help("times from another zero have --origin first or epoch"));
+            return Err(Error::malformed(what).help("times from another zero have `origin` first or epoch"));
         }
         if plan.whole_times && whole(text, "time").is_err() {
             return Err(fraction(text));
@@ -193,7 +193,7 @@ impl Parser {
 #[cold]
 fn fraction(time: &[u8]) -> Error {
     Error::malformed(format!("time {} is not a whole number of nanoseconds", quote(time))).help(
-        "times of another unit are of another format: DiskSim's are in ms (--format disksim), --columns declares others",
+        "times of another unit are of another format: DiskSim's are in ms (`format` disksim), `columns` declares others",
     )
 }
 
@@ -210,7 +210,7 @@ fn whole(text: &[u8], name: &str) -> Result<u64> {
 fn not_a_number(text: &[u8], name: &str) -> Error {
     let header = text.first().is_some_and(u8::is_ascii_alphabetic);
     let hint = if header {
-        "of a header line with other names than the format's, the columns are declared by --columns, with names or --skip 1"
+        "of a header line with other names than the format's, the columns are declared by `columns`, with names or `skip` 1"
     } else {
         "check the column map; numbers are decimal and not negative"
     };
@@ -262,7 +262,7 @@ impl LineFormat for Parser {
                 }
                 None => {
                     return Err(Error::malformed(format!("unknown op code {}", quote(fields[at]))).help(
-                        "with --columns, say what it is by --read, --write, --flush, --discard or --ignore",
+                        "with `columns`, say what it is by `reads`, `writes`, `flushes`, `discards` or `ignore`",
                     ));
                 }
             },

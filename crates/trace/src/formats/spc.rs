@@ -207,7 +207,7 @@ fn careful(line: &[u8]) -> Result<Row> {
     let [unit, block, size, op, time] = fields[..] else {
         let what = format!("{} has {} of the 5 fields unit,block,size,op,time", quote(line), fields.len());
         return Err(Error::malformed(what)
-            .help("the line is cut short or the file is not SPC; --format names another format"));
+            .help("the line is cut short or the file is not SPC; `format` names another format"));
     };
     let number = |text: &[u8], name: &str| {
         uint(text).ok_or_else(|| {

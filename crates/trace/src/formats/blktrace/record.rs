@@ -97,7 +97,7 @@ impl Records {
     fn place(&self, error: Error) -> Error {
         self.bytes
             .place(error)
-            .help("copy the capture again; --max-damaged 1 reads what stands before the damage and says so")
+            .help("copy the capture again; `max_damaged` 1 reads what stands before the damage and says so")
     }
 
     /// The next record; `None` at the end, or at damage that may be passed over.

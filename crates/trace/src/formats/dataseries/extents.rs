@@ -463,8 +463,8 @@ impl Extents {
     }
 }
 
-const COPY: &str = "the copy or capture was cut short; --salvage reads what is good";
-const SALVAGE: &str = "the file is damaged here; --salvage reads what is good and counts what is lost";
+const COPY: &str = "the copy or capture was cut short; `salvage` reads what is good";
+const SALVAGE: &str = "the file is damaged here; `salvage` reads what is good and counts what is lost";
 
 /// Unpacks a part of unknown size.
 fn unpack_up_to(codec: u8, packed: &[u8], most: usize) -> Result<Vec<u8>> {

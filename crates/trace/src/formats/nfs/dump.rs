@@ -54,7 +54,7 @@ struct Message<'a> {
 
 fn bad(what: &str, line: &[u8]) -> Error {
     Error::malformed(format!("{what} in {}", quote(line))).help(
-        "the line is damaged or cut short; --max-damaged N passes over up to N such lines and counts them",
+        "the line is damaged or cut short; `max_damaged` N passes over up to N such lines and counts them",
     )
 }
 
