@@ -57,7 +57,7 @@ def test_a_model_says_its_kind(tmp_path):
     path = tmp_path / "m.mdh"
     path.write_bytes(b"no model at all")
     with pytest.raises(loadstone.ModelError) as caught:
-        model.load(path)
+        model.Model.load(path)
     assert caught.value.kind == "damaged"
     assert str(path) in str(caught.value)
 

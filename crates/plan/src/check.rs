@@ -67,6 +67,9 @@ pub(crate) fn invalid<T>(place: impl Into<String>, what: impl Into<String>) -> R
 
 impl Plan {
     /// Reads a plan from JSON and checks it.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for what is no JSON of a plan, and otherwise those of [`Plan::check`].
     pub fn parse(json: &str) -> Result<Plan, Error> {
         let plan: Plan = serde_json::from_str(json)?;
         plan.check()?;
@@ -85,6 +88,9 @@ impl Plan {
     }
 
     /// Checks everything that can be known without touching a target.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] with the first part of the plan that cannot be run.
     pub fn check(&self) -> Result<(), Error> {
         if self.version != VERSION {
             return invalid(

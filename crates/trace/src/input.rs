@@ -145,6 +145,9 @@ fn is_utf16(head: &[u8]) -> bool {
 }
 
 /// Reads until `buffer` is full or the end.
+///
+/// # Errors
+/// Those of `from`, but for interruptions by signals.
 pub fn read_full(from: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut n = 0;
     while n < buffer.len() {
@@ -180,6 +183,9 @@ impl Input {
     }
 
     /// Reads from bytes in memory, as the fuzzer does.
+    ///
+    /// # Errors
+    /// When they are packed and the packing is damaged, or they are text in UTF-16.
     pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Input> {
         Input::new(path, bytes.len() as u64, &Meter::default(), Cursor::new(bytes), None)
     }

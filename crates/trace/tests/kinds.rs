@@ -5,7 +5,7 @@ use loadstone_trace::{Batch, ErrorKind, OpenOptions, Place, Requests, from_input
 use std::path::Path;
 
 fn error(bytes: &[u8], options: &OpenOptions) -> loadstone_trace::Error {
-    let read = || {
+    let read = || -> loadstone_trace::Result<()> {
         let mut reader = from_inputs(vec![Input::from_bytes(Path::new("input"), bytes.to_vec())?], options)?;
         let mut batch = Batch::default();
         while reader.next(&mut batch)? {}
@@ -43,7 +43,7 @@ fn each_kind_is_told() {
         (back, &of("spc"), ErrorKind::OutOfOrder, Place::Line(3)),
         (&record(0)[..40], &of("blktrace"), ErrorKind::Truncated, Place::Byte(0)),
         (b"fio version 9 iolog\n", &of("iolog"), ErrorKind::Unsupported, Place::Line(1)),
-        (&[b'1'; 2 << 20], &of("spc"), ErrorKind::TooLarge, Place::Line(1)),
+        (&vec![b'1'; 2 << 20], &of("spc"), ErrorKind::TooLarge, Place::Whole),
     ];
     for (bytes, options, kind, place) in cases {
         let error = error(bytes, options);
