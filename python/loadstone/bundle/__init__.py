@@ -3,12 +3,10 @@
 from loadstone.bundle.folder import Making, aside, check_free, clean_up, keep, keep_elsewhere, keep_results
 from loadstone.bundle.read import Bundle, Ops, Series
 from loadstone.bundle.write import Event, write_bundle, write_series
-from loadstone.errors import Kept
 
 __all__ = [
     "Bundle",
     "Event",
-    "Kept",
     "Making",
     "Ops",
     "Series",

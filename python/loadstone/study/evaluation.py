@@ -17,9 +17,9 @@ from typing import Any, Literal
 from loadstone import Error, _core
 from loadstone._extras import need
 from loadstone._scratch import scratch
-from loadstone.bundle import Bundle, Kept, Series, check_free
+from loadstone.bundle import Bundle, Series, check_free
 from loadstone.bundle.figures import not_written_back
-from loadstone.errors import OptionError
+from loadstone.errors import Kept, OptionError
 from loadstone.model import verdict as content_verdict
 from loadstone.observe.metrics import ENGINE, PARAMETERS
 from loadstone.observe.observer import ProbeSpec

@@ -19,7 +19,6 @@ from loadstone._signals import Deferred, deferred
 from loadstone.bundle import (
     Bundle,
     Event,
-    Kept,
     Making,
     Series,
     keep,
@@ -31,6 +30,7 @@ from loadstone.bundle import (
 from loadstone.bundle.environment import after, snapshot
 from loadstone.bundle.figures import By, divided
 from loadstone.bundle.write import summarise
+from loadstone.errors import Kept
 from loadstone.observe.observer import Observer, ProbeSpec
 from loadstone.plan import verify
 from loadstone.plan.parts import own_files
