@@ -13,21 +13,44 @@ the command line is a public function there that returns plain data or Arrow tab
 from typing import TYPE_CHECKING, Any
 
 from loadstone import _core
-from loadstone._core import Error, __version__
+from loadstone._core import __version__
+from loadstone.errors import (
+    DatasetError,
+    Error,
+    Kept,
+    ModelError,
+    OptionError,
+    PlanError,
+    RunError,
+    TraceError,
+)
 
 if TYPE_CHECKING:
-    from loadstone._values import Misused
     from loadstone.bundle import Bundle
     from loadstone.plan import RunOptions
     from loadstone.study import run
     from loadstone.workload import Job, job
 
-__all__ = ["Bundle", "Error", "Job", "Misused", "RunOptions", "__version__", "job", "run"]
+__all__ = [
+    "Bundle",
+    "DatasetError",
+    "Error",
+    "Job",
+    "Kept",
+    "ModelError",
+    "OptionError",
+    "PlanError",
+    "RunError",
+    "RunOptions",
+    "TraceError",
+    "__version__",
+    "job",
+    "run",
+]
 
 _LATER = {
     "Bundle": "loadstone.bundle",
     "Job": "loadstone.workload",
-    "Misused": "loadstone._values",
     "RunOptions": "loadstone.plan",
     "job": "loadstone.workload",
     "run": "loadstone.study",

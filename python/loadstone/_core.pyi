@@ -15,9 +15,6 @@ _Progress = Callable[[int, int], object]
 _Ints = NDArray[np.int64]
 _Path = str | PathLike[str]
 
-class Error(Exception):
-    """What went wrong, where, and what to do."""
-
 class TraceReader:
     """A trace being read, batch by batch."""
 

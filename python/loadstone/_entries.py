@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from loadstone._core import Error
+from loadstone.errors import Error
 
 
 def named(group: str) -> list[str]:

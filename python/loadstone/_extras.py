@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Mapping
 
-from loadstone._core import Error
+from loadstone.errors import Error
 
 EXTRAS: Mapping[str, str] = {
     "jinja2": "report",

@@ -7,7 +7,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from loadstone._core import AsideFile, Error, trace_files
+from loadstone._core import AsideFile, trace_files
+from loadstone.errors import Error
 
 
 def refuse(path: str | os.PathLike[str], force: bool) -> None:
@@ -20,7 +21,7 @@ def refuse(path: str | os.PathLike[str], force: bool) -> None:
             f"{path}: is a device, a pipe or a socket, which a file would take the place of; name a file"
         )
     if path.exists() and not force:
-        raise Error(f"{path}: exists; choose another name or overwrite it with --force")
+        raise Error(f"{path}: exists; choose another name or overwrite it with `force`")
 
 
 def is_part(path: str | os.PathLike[str], of: str | os.PathLike[str], commits: bool = False) -> bool:

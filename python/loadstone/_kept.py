@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from loadstone._core import Error
+from loadstone.errors import Error, Kept
 
 
 class LeftBehind(UserWarning):
@@ -24,24 +23,6 @@ def warn_of_environment(file: str, names: Iterable[str]) -> None:
     if told := ", ".join(sorted(names)):
         text = f"{file}: takes {told} from the environment; plans, results and reports may hold its value"
         warnings.warn(text, FromEnvironment, stacklevel=3)
-
-
-class Kept(Error):
-    """Work that did not end as it should, after something had been measured."""
-
-    def __init__(
-        self,
-        text: str,
-        summary: Mapping[str, Any] | None = None,
-        path: Path | None = None,
-        interrupted: bool = False,
-    ) -> None:
-        """``summary``: what was measured; ``path``: the bundle with it, None where there is none.
-
-        ``interrupted``: nothing is wrong, but who called wants to stop.
-        """
-        super().__init__(text)
-        self.summary, self.path, self.interrupted = summary, path, interrupted
 
 
 @contextlib.contextmanager

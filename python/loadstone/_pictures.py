@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 from loadstone import _scratch
-from loadstone._core import Error, HeldFolder
+from loadstone._core import HeldFolder
 from loadstone._extras import need
+from loadstone.errors import Error
 
 
 def ready() -> None:

@@ -8,7 +8,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from loadstone._core import Error, HeldFolder, sweep_folders
+from loadstone._core import HeldFolder, sweep_folders
+from loadstone.errors import Error
 
 
 def temporary() -> Path:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from loadstone._core import Error
+from loadstone.errors import Error
 
 # Controls of terminals (C0, DEL, C1), and what changes the order or the end of lines.
 _HIDDEN = [

@@ -9,21 +9,7 @@ import os
 import re
 from decimal import Decimal
 
-from loadstone._core import Error
-
-
-class Misused(Error):
-    """An option whose value cannot be, or does not go with others.
-
-    The text names options by their fields, in backquotes, and begins with the one that is wrong.
-    """
-
-    @property
-    def field(self) -> str | None:
-        """The option that is wrong."""
-        match = re.match(r"`(\w+)`", str(self))
-        return match[1] if match else None
-
+from loadstone.errors import Error, OptionError
 
 MOST = (1 << 63) - 1
 """Largest size, count and time in nanoseconds: what files and traces can have."""
@@ -188,5 +174,9 @@ def is_null(name: str | os.PathLike[str]) -> bool:
     """
     text = os.fspath(name)
     if text == "null" and not os.path.lexists(text):
-        raise Misused("null: there is no such file; write null: (with a colon) to perform nothing, or ./null")
+        raise OptionError(
+            None,
+            None,
+            "null: there is no such file; write null: (with a colon) to perform nothing, or ./null",
+        )
     return text == "null:"

@@ -16,7 +16,8 @@ from outcome import PLAN, outcome
 from loadstone import Error
 from loadstone._core import HeldFolder
 from loadstone._kept import LeftBehind
-from loadstone.bundle import Bundle, Kept, Making, Series, aside, keep, write_bundle, write_series
+from loadstone.bundle import Bundle, Making, Series, aside, keep, write_bundle, write_series
+from loadstone.errors import Kept
 
 
 def write(path, force=False, seed=1):
@@ -150,7 +151,7 @@ def test_what_appears_during_a_run_stays_and_the_results_go_beside(tmp_path, for
         path.mkdir()
         (path / "thesis.tex").write_text("all of it")
     assert (path / "thesis.tex").read_text() == "all of it"
-    assert kept.value.path == tmp_path / "b.2" and Bundle.read(tmp_path / "b.2")
+    assert kept.value.bundle == tmp_path / "b.2" and Bundle.read(tmp_path / "b.2")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "b.2"]
 
 
@@ -233,7 +234,7 @@ def test_whoever_renames_folders_on_the_way_sends_nothing_elsewhere(tmp_path):
         (there / name).symlink_to(aim)
         write_bundle(folder, PLAN, outcome()[0], {"host": "h"})
     assert list(aim.iterdir()) == [] and os.listdir(there) == [name]
-    assert kept.value.path == tmp_path / "moved" / "b" and Bundle.read(kept.value.path)
+    assert kept.value.bundle == tmp_path / "moved" / "b" and Bundle.read(kept.value.bundle)
 
 
 def test_a_folder_that_is_gone_loses_no_run(tmp_path, monkeypatch):
@@ -249,7 +250,7 @@ def test_a_folder_that_is_gone_loses_no_run(tmp_path, monkeypatch):
         with pytest.raises(Kept, match="cannot be written") as kept:
             keep(making, write, {"requests": 5})
     assert kept.value.summary == {"requests": 5}
-    assert kept.value.path == tmp_path / "b" and Bundle.read(tmp_path / "b")
+    assert kept.value.bundle == tmp_path / "b" and Bundle.read(tmp_path / "b")
 
 
 def test_what_a_killed_run_had_finished_is_kept(tmp_path):

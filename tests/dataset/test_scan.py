@@ -182,7 +182,7 @@ def test_bad_input_is_told(snapshots, tmp_path):
     with pytest.raises(Error, match="47 bits"):
         dataset.scan(snapshots, out, bits=47)
     out.write_bytes(b"LSFSTREE")
-    with pytest.raises(Error, match="--force"):
+    with pytest.raises(Error, match="`force`"):
         dataset.scan(snapshots, out)
     with pytest.raises(Error, match="no fstree file"):
         dataset.describe(out)

@@ -113,7 +113,7 @@ def test_a_hash_trace_has_all_but_content(odd, tmp_path, made):
         )
         assert one["sizes"] == other["sizes"]
         assert one["depths"] == other["depths"]
-    with pytest.raises(Error, match="--force"):
+    with pytest.raises(Error, match="`force`"):
         dataset.write(series, written[0]["path"], hashes=True)
 
 

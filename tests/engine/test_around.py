@@ -177,7 +177,7 @@ def test_a_file_system_that_becomes_busy_stays_mounted(disk):
     thread = threading.Thread(target=hold)
     thread.start()
     try:
-        with pytest.raises(Error, match=r"held open; end that, or use --cache drop"):
+        with pytest.raises(Error, match=r"held open; end that, or use `cache` drop"):
             execute(plan)
     finally:
         thread.join()

@@ -54,7 +54,7 @@ def randwrite(target, **options):
 
 def test_a_device_is_written_only_when_it_is_named(image):
     with loop(image) as device:
-        with pytest.raises(Error, match=f"--allow-destroy {device}"):
+        with pytest.raises(Error, match=f"`allow_destroy` {device}"):
             execute(randwrite(device))
         plan = randwrite(device, allow_destroy=[device])
         assert plan["targets"][0]["kind"] == "device" and plan["targets"][0]["size"] == 16 << 20
@@ -90,7 +90,7 @@ def test_a_partitioned_device_is_refused_even_then(image, need_tools):
         # Told to the kernel directly: not every kernel reads every kind of partition table.
         sh("addpart", device, 1, 2048, 4096)
         try:
-            with pytest.raises(Error, match=r"has 1 partitions .*refused even with --allow-destroy"):
+            with pytest.raises(Error, match=r"has 1 partitions .*refused even with `allow_destroy`"):
                 execute(randwrite(device, allow_destroy=[device]))
         finally:
             sh("delpart", device, 1)

@@ -130,7 +130,7 @@ def test_what_a_killed_run_cannot_be_shown_to_have_made_stays(tmp_path, archive,
     mine = made.with_name("thesis")
     mine.write_text("mine")
     before = below(on)
-    with pytest.raises(Error, match=f"has files of a run that was killed.*--allow-destroy {on}"):
+    with pytest.raises(Error, match=f"has files of a run that was killed.*`allow_destroy` {on}"):
         execute(load())
     assert below(on) == before
     mine.unlink()

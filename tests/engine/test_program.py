@@ -359,7 +359,7 @@ def test_what_was_there_is_kept_unless_it_is_ours(tmp_path: Path) -> None:
     steps = [op("stat")]
     (home / "files").mkdir(parents=True)
     (home / "files/letter").write_text("mine")
-    with pytest.raises(Error, match=r"was not made by Loadstone.*--allow-destroy"):
+    with pytest.raises(Error, match=r"was not made by Loadstone.*`allow_destroy`"):
         run(plan(home, steps, ms=20))
     assert (home / "files/letter").read_text() == "mine"
     run(plan(home, steps, ms=20, allow_destroy=True))
@@ -457,7 +457,7 @@ def test_one_file_is_neither_made_nor_removed(tmp_path: Path) -> None:
         check(twice)
     # Without leave it is not written, whatever the plan's steps say.
     target["allow_destroy"] = False
-    with pytest.raises(Error, match="--allow-destroy"):
+    with pytest.raises(Error, match="`allow_destroy`"):
         run(plan(tmp_path / "d", [op("write", size=1)], entries=1) | {"targets": [target]})
     assert file.read_bytes() == bytes(8192)
 

@@ -114,7 +114,7 @@ def test_features_are_observed_only() -> None:
     for role in ("sets:user.seen", "given:previous(user.seen)"):
         with pytest.raises(loadstone.Error):
             models.fit(TRACE, dimensions=[role])
-    with pytest.raises(loadstone.Error, match="--plugin"):
+    with pytest.raises(loadstone.Error, match="`plugins`"):
         models.fit(TRACE, dimensions=["user.nobody_knows"])
 
 

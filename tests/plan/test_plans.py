@@ -43,10 +43,10 @@ def test_what_a_plan_destroys_is_named_on_the_command_line(saved, tmp_path, load
     assert f"--allow-destroy {tmp_path / 'other'}: is no target of {plan}; it has {target}" in refused.stderr
     assert target.read_bytes() == b"precious" * (MIB // 8)
     # The library does not believe it either, nor does it with the file by another name.
-    with pytest.raises(Error, match="--allow-destroy"):
+    with pytest.raises(Error, match="`allow_destroy`"):
         execute(load_plan(plan))
     os.rename(plan, tmp_path / "plain")
-    with pytest.raises(Error, match="--allow-destroy"):
+    with pytest.raises(Error, match="`allow_destroy`"):
         execute(job(str(tmp_path / "plain"), None).plans[0])
     assert target.read_bytes() == b"precious" * (MIB // 8)
     loadstone("run", tmp_path / "plain", "--allow-destroy", target)

@@ -304,7 +304,7 @@ def test_names_of_files_are_escaped(tmp_path):
 def test_refuses_what_it_must(tmp_path, evaluation, loadstone):
     out = tmp_path / "r.html"
     out.write_text("mine")
-    with pytest.raises(Error, match="--force"):
+    with pytest.raises(Error, match="`force`"):
         report.write(evaluation, out)
     assert out.read_text() == "mine"
     (tmp_path / "empty").mkdir()

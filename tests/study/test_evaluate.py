@@ -5,7 +5,8 @@ import json
 import pytest
 
 from loadstone import Error, _core
-from loadstone.bundle import Bundle, Kept, Series
+from loadstone.bundle import Bundle, Series
+from loadstone.errors import Kept
 from loadstone.observe import PARAMETERS
 from loadstone.plan import RunOptions
 from loadstone.study import evaluation as module
@@ -266,5 +267,5 @@ def test_an_error_in_a_later_run_keeps_those_before_it(disk, tmp_path):
     assert [run["name"] for run in series.runs] == ["replay-1", "model-1", "replay-2"]
     assert all(bundle.summary["requests"] > 0 for bundle in series.bundles())
     assert series.summary["failure"] == "the rack caught fire" and series.summary["partial"]
-    assert "nothing can be said" in series.summary["verdict"] and kept.value.path == tmp_path / "e"
+    assert "nothing can be said" in series.summary["verdict"] and kept.value.bundle == tmp_path / "e"
     assert (tmp_path / "e/model.mdh").read_bytes() == b"a model"

@@ -11,7 +11,7 @@ import pytest
 from arro3.core import Table
 
 import loadstone
-from loadstone import Error, Misused, RunOptions, trace
+from loadstone import Error, OptionError, RunOptions, trace
 from loadstone.bundle import Bundle, Series
 from loadstone.cli import command as root_command
 from loadstone.cli._options import EVERY
@@ -117,23 +117,23 @@ def test_what_goes_on_is_told(tmp_path, made):
 
 
 def test_options_that_mean_nothing_are_refused_by_their_field():
-    with pytest.raises(Misused, match="`bs`: varmail") as refused:
+    with pytest.raises(OptionError, match="`bs`: varmail") as refused:
         loadstone.job("varmail", "null:", RunOptions(bs=4096))
-    assert refused.value.field == "bs"
-    with pytest.raises(Misused, match="`rate`") as refused:
+    assert refused.value.option == "bs"
+    with pytest.raises(OptionError, match="`rate`") as refused:
         loadstone.job("x.spc", "null:", RunOptions(rate=5), kind="trace")
-    assert refused.value.field == "rate"
-    with pytest.raises(Misused, match="`arrival` often: is none of") as refused:
+    assert refused.value.option == "rate"
+    with pytest.raises(OptionError, match="`arrival` often: is none of") as refused:
         loadstone.job("randread", "null:", RunOptions(requests=1, arrival="often"))
-    assert refused.value.field == "arrival"
-    with pytest.raises(Misused, match="`think`: needs `order` dependency"):
+    assert refused.value.option == "arrival"
+    with pytest.raises(OptionError, match="`think`: needs `order` dependency"):
         loadstone.job("x.mdh", "null:", RunOptions(think=2.0))
 
 
 def test_what_is_kept_nowhere_is_not_asked_for():
     job = loadstone.job("randread", "null:", RunOptions(requests=1, size=MIB))
     for more in ({"force": True}, {"sample": 0.1}, {"probes": [None]}):
-        with pytest.raises(Misused, match="needs `out`"):
+        with pytest.raises(OptionError, match="needs `out`"):
             loadstone.run(job, **more)
 
 
@@ -213,9 +213,9 @@ def test_words_of_fio_mean_the_same(words, like, loadstone, tmp_path):
     ],
 )
 def test_values_that_no_run_can_have_are_told_by_their_field(field, value, what):
-    with pytest.raises(loadstone.Misused, match=f"`{field}`: .*{what}") as caught:
+    with pytest.raises(loadstone.OptionError, match=f"`{field}`: .*{what}") as caught:
         loadstone.RunOptions(**{field: value})
-    assert caught.value.field == field
+    assert caught.value.option == field
 
 
 def test_texts_mean_what_they_mean_on_the_command_line():
@@ -228,14 +228,14 @@ def test_texts_mean_what_they_mean_on_the_command_line():
 
 
 def test_what_is_no_job_and_no_options_is_told(tmp_path):
-    with pytest.raises(loadstone.Misused, match=r"`options`: must be a loadstone\.RunOptions"):
+    with pytest.raises(loadstone.OptionError, match=r"`options`: must be a loadstone\.RunOptions"):
         loadstone.job("randread", "null:", {"size": "1m"})
-    with pytest.raises(loadstone.Misused, match="`job`: 'randread' is no job"):
+    with pytest.raises(loadstone.OptionError, match="`job`: 'randread' is no job"):
         loadstone.run("randread")
     job = loadstone.job("randread", "null:", loadstone.RunOptions(requests=5, size="1m"))
-    with pytest.raises(loadstone.Misused, match="`by`: 'foo' must be one of: worker"):
+    with pytest.raises(loadstone.OptionError, match="`by`: 'foo' must be one of: worker"):
         loadstone.run(job, by="foo")
-    with pytest.raises(loadstone.Misused, match="`bs`: with `direct`, requests are whole sectors"):
+    with pytest.raises(loadstone.OptionError, match="`bs`: with `direct`, requests are whole sectors"):
         options = loadstone.RunOptions(requests=5, size="1m", bs="1000", direct=True)
         loadstone.job("randread", tmp_path / "x", options)
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from loadstone import Error
-from loadstone.bundle import Bundle, Kept, Series
+from loadstone.bundle import Bundle, Series
+from loadstone.errors import Kept
 from loadstone.study import run
 from loadstone.study.runner import NamedRun, run_plan, run_series
 from loadstone.workload import job
@@ -360,7 +361,7 @@ def test_an_error_in_a_later_run_keeps_those_before_it(tmp_path):
     with pytest.raises(Kept, match=r"no more paper; 2 runs are kept in .*/s") as kept:
         run_series(runs(), tmp_path / "s", kind="study", finish=lambda done, _: {"n": len(done)}, force=True)
     series = Series.read(tmp_path / "s")
-    assert kept.value.path == series.path and kept.value.summary["n"] == 2
+    assert kept.value.bundle == series.path and kept.value.summary["n"] == 2
     assert series.summary["partial"] and series.summary["failure"] == "no more paper"
     assert [bundle.summary["requests"] for bundle in series.bundles()] == [1000, 1000]
 

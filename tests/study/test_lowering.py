@@ -85,7 +85,7 @@ def test_paces_that_are_none(two_disks, pace):
 
 def test_a_small_target_needs_wrap_or_scale(root, tmp_path):
     trace = root / LOOP0
-    with pytest.raises(Error, match="--offsets wrap or scale"):
+    with pytest.raises(Error, match="`offsets` wrap or scale"):
         plan_replay(trace, tmp_path / "t", RunOptions(size=1 << 20))
     with pytest.raises(Error, match="give the size to wrap to with `size`"):
         plan_replay(trace, tmp_path / "t", RunOptions(offsets="wrap"))
@@ -99,7 +99,7 @@ def test_what_was_there_is_only_given_up_by_name(root, tmp_path):
     target.write_bytes(b"x" * (1 << 20))
     keep = plan_uniform("randwrite", target, RunOptions(duration=1))
     assert keep["targets"][0]["prepare"] == "none" and not keep["targets"][0]["allow_destroy"]
-    with pytest.raises(Error, match="--allow-destroy"):
+    with pytest.raises(Error, match="`allow_destroy`"):
         execute(keep)
     assert target.read_bytes() == b"x" * (1 << 20)
     with pytest.raises(Error, match="is no target of this run"):

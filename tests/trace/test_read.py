@@ -68,7 +68,7 @@ def test_convert_and_back(spc, tmp_path):
         (0, 4096, 16384),
         (1, 8192, 8704),
     ]
-    with pytest.raises(loadstone.Error, match=r"exists.*--force"):
+    with pytest.raises(loadstone.Error, match=r"exists.*`force`"):
         trace.convert(spc, out)
     trace.convert(spc, out, force=True)
 
@@ -162,7 +162,7 @@ def test_a_wrong_column_map_says_what_is_wrong(tmp_path, text, message):
 def test_sort_whole_or_within_a_window(tmp_path):
     path = tmp_path / "t.spc"
     path.write_text("0,1,512,R,9.0\n0,2,512,R,1.0\n0,3,512,R,5.0\n")
-    with pytest.raises(loadstone.Error, match=r"t\.spc, line 2: .*--sort"):
+    with pytest.raises(loadstone.Error, match=r"t\.spc, line 2: .*`sort`"):
         trace.read(path)
     for options in ({"sort": True}, {"reorder": 10}, {"sort": True, "temp_dir": tmp_path}):
         reader = trace.open(path, **options)

@@ -131,7 +131,7 @@ def test_a_run_that_was_killed_left_a_state(loadstone, started, tmp_path):
         time.sleep(0.1)
     run.send_signal(signal.SIGKILL)
     run.communicate()
-    with pytest.raises(Error, match="--after-crash"):
+    with pytest.raises(Error, match="`after_crash`"):
         verify_targets(state)
     found = told(loadstone, "verify", "--state", state, "--after-crash")
     assert found["running"] and found["wrong"] == {} and found["checked"] == SIZE // 4096

@@ -22,7 +22,7 @@ pub enum Error {
     #[error("reading of the trace: {0}")]
     Reading(String),
     /// The trace whose times requests arrive at cannot be read.
-    #[error("{0}; --arrival takes no options of reading: convert the trace (loadstone trace convert)")]
+    #[error("{0}; `arrival` takes no options of reading: convert the trace (loadstone trace convert)")]
     Arrivals(loadstone_trace::Error),
     /// A target cannot be used.
     #[error("target {target}: {what}")]
@@ -65,7 +65,7 @@ pub enum Error {
     },
     /// The plan takes more memory than its own limit leaves it.
     #[error(
-        "--memory-limit: this takes about {takes} MiB of memory besides pages of files, and the limit is {limit} \
+        "`memory_limit`: this takes about {takes} MiB of memory besides pages of files, and the limit is {limit} \
          MiB: {what}; give it at least {least}m, or use fewer or smaller ones"
     )]
     MemoryLimit {
@@ -120,7 +120,7 @@ impl Error {
         Error::System {
             what: format!("starting the thread {what}"),
             cause,
-            help: "; let more threads be started (ulimit -u, pids.max of the cgroup), or lower --depth",
+            help: "; let more threads be started (ulimit -u, pids.max of the cgroup), or lower `depth`",
         }
     }
 

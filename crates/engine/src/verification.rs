@@ -209,7 +209,7 @@ impl Verification {
                 if kept.running {
                     return Err(Error::Verify(format!(
                         "{}: was kept while its run was going on, so it does not know the last writes; verify the target \
-                         with --after-crash, and fill it anew",
+                         with `after_crash`, and fill it anew",
                         from.display()
                     )));
                 }
@@ -218,7 +218,7 @@ impl Verification {
                     != plan.content.as_ref().map(|c| (c.dedupe, c.compress))
                 {
                     return Err(Error::Verify(format!(
-                        "{}: was kept by a run with other content; give the same --dedupe, --compress and --content",
+                        "{}: was kept by a run with other content; give the same `dedupe`, `compress` and `content`",
                         from.display()
                     )));
                 }
@@ -262,7 +262,7 @@ impl Verification {
         let from = self.outdated.as_ref()?.display();
         Some(format!(
             "{from}: tells of the target as it was before this run, and what this run wrote would be called damage; \
-             --verify-state keeps what is known now"
+             `verify_state` keeps what is known now"
         ))
     }
 
@@ -331,8 +331,8 @@ impl Verification {
 
 fn unknown(path: &Path) -> Error {
     Error::Verify(format!(
-        "{}: this run only reads it, and nothing tells what it should hold; fill it (--fill --allow-destroy), or give \
-         the state of the run that wrote it (--verify-from)",
+        "{}: this run only reads it, and nothing tells what it should hold; fill it (`fill` `allow_destroy`), or give \
+         the state of the run that wrote it (`verify_from`)",
         path.display()
     ))
 }
@@ -475,7 +475,7 @@ pub fn verify_later(
         return wrong(format!("tells of {targets} targets, and {} are named; name as many", paths.len()));
     }
     if kept.running && !crashed {
-        let what = "was kept while its run was going on, which has not ended as it should; --after-crash verifies what \
+        let what = "was kept while its run was going on, which has not ended as it should; `after_crash` verifies what \
                     must have survived that";
         return wrong(what.into());
     }

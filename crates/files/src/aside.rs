@@ -391,7 +391,7 @@ fn refuse_planted(link: &Path, parent: &Path) -> Result<()> {
 }
 
 fn exists(path: &Path) -> Error {
-    Error::new(path, "exists; choose another name or overwrite it with --force")
+    Error::new(path, "exists; choose another name or overwrite it with `force`")
 }
 
 #[cfg(test)]
@@ -472,7 +472,7 @@ mod tests {
         symlink("there/file", at("middle")).unwrap();
         write(&at("first"), false).unwrap();
         assert_eq!(fs::read(at("there/file")).unwrap(), b"new");
-        assert!(write(&at("first"), false).unwrap_err().to_string().contains("--force"));
+        assert!(write(&at("first"), false).unwrap_err().to_string().contains("`force`"));
         fs::write(at("there/file"), b"old").unwrap();
         write(&at("first"), true).unwrap();
         assert_eq!(fs::read(at("there/file")).unwrap(), b"new");

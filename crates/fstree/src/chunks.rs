@@ -94,7 +94,7 @@ impl Chunks {
     /// A new chunk with its fingerprint.
     ///
     /// # Errors
-    /// When there are 2^32 - 1 of them.
+    /// [`Error::Option`] where there are 2^32 - 1 of them.
     pub fn add(&mut self, packed: Packed, print: &[u8]) -> Result<u32> {
         let number = u32::try_from(self.packed.len()).ok().filter(|n| *n < u32::MAX);
         let number = number.ok_or_else(|| {
@@ -151,6 +151,9 @@ impl Known {
     }
 
     /// The number of a chunk that is not there yet.
+    ///
+    /// # Errors
+    /// Those of [`Chunks::add`].
     pub fn add(&mut self, chunks: &mut Chunks, packed: Packed, print: &[u8]) -> Result<u32> {
         let chunk = chunks.add(packed, print)?;
         self.index.add(first(print), chunk, |chunk| first(chunks.print(chunk)));

@@ -359,7 +359,7 @@ pub fn may_write(path: &Path, force: bool) -> Result<()> {
 }
 
 fn exists(path: &Path) -> Error {
-    Error::file(path, "exists; choose another name or overwrite it with --force")
+    Error::file(path, "exists; choose another name or overwrite it with `force`")
 }
 
 #[cfg(test)]

@@ -36,12 +36,17 @@ pub struct Error {
 impl Error {
     /// An error of a kind with its description.
     pub fn new(kind: ErrorKind, what: impl Into<String>) -> Error {
-        Error { kind, told: loadstone_trace::Error::new(what) }
+        Error { kind, told: loadstone_trace::Error::malformed(what) }
     }
 
     /// What kind of thing went wrong.
     pub fn kind(&self) -> ErrorKind {
         self.kind
+    }
+
+    /// What there is to tell: text, file and place.
+    pub fn told(&self) -> &loadstone_trace::Error {
+        &self.told
     }
 
     /// Says what the reader of the message can do.

@@ -57,6 +57,9 @@ fn schema(header: &Header) -> std::result::Result<Type, ParquetError> {
 
 impl Model {
     /// Writes the file: aside first, so that it is whole or not there; over an old one only by `force`.
+    ///
+    /// # Errors
+    /// When the file is there and `force` is not given, or it cannot be written.
     pub fn save(&self, path: &Path, force: bool) -> Result<()> {
         let (aside, file) = Aside::create(path, force)?;
         self.write(&file)
@@ -106,6 +109,10 @@ impl Model {
     }
 
     /// Reads a file and checks all of it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Damaged`] where a law of the format is broken, [`ErrorKind::Version`] where it is newer than this
+    /// program, and [`ErrorKind::Trace`] where it cannot be read.
     pub fn load(path: &Path) -> Result<Model> {
         // From memory: a damaged page header can cost the library a system call for every byte it claims.
         let mut content = Vec::new();

@@ -99,6 +99,9 @@ impl Model {
     }
 
     /// Requests by code of one dimension, of one matrix or of all.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Asked`] where there is no such dimension or matrix.
     pub fn marginal(&self, dimension: usize, matrix: Option<usize>) -> Result<Marginal> {
         let (table, at) = (self.header.tables.iter().enumerate())
             .find_map(|(t, table)| Some((t, table.dimensions.iter().position(|d| *d == dimension)?)))
@@ -193,6 +196,9 @@ impl Model {
     }
 
     /// Position of a dimension by the name of its feature.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Asked`] where there is none of that name.
     pub fn dimension(&self, name: &str) -> Result<usize> {
         let names: Vec<String> = self.header.dimensions.iter().map(|d| d.feature.to_string()).collect();
         names.iter().position(|n| n == name).ok_or_else(|| {

@@ -18,7 +18,7 @@ fn phases_are_found_and_the_file_keeps_everything() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.mdh");
     model.save(&path, false).unwrap();
-    assert!(model.save(&path, false).unwrap_err().to_string().contains("--force"));
+    assert!(model.save(&path, false).unwrap_err().to_string().contains("`force`"));
     model.save(&path, true).unwrap();
     assert_eq!(Model::load(&path).unwrap(), model);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left aside");

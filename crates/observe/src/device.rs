@@ -62,6 +62,9 @@ fn queue(sysfs: &Path) -> PathBuf {
 ///
 /// A file system without a device of its own (overlay, btrfs, device-less ones) is looked up in
 /// /proc/self/mountinfo; [`Error::NoDevice`] says which it is when nothing lies behind it.
+///
+/// # Errors
+/// [`Error::NoDevice`], or what the system refuses.
 pub fn resolve(path: &Path) -> Result<Device> {
     resolve_within(path, path, 0)
 }

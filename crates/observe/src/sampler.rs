@@ -170,6 +170,9 @@ pub struct Observation {
 
 impl Observation {
     /// Starts sampling; the first sample is taken before this returns.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for an interval or a probe that cannot be, and what the system refuses.
     pub fn start(options: Options) -> Result<Observation> {
         if options.interval_ns < 1_000_000 {
             return Err(Error::Option(

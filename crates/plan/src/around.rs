@@ -91,7 +91,7 @@ impl Plan {
             if !self.targets.iter().any(on) {
                 return invalid(
                     "steps",
-                    "remounts, but no target lies in a file system; use drop_caches (--cache drop)",
+                    "remounts, but no target lies in a file system; use drop_caches (`cache` drop)",
                 );
             }
         }
@@ -108,7 +108,7 @@ impl Plan {
         if !before().any(|step| matches!(step, Step::DropCaches { .. } | Step::Remount)) {
             return invalid(
                 "memory_limit",
-                "needs the step drop_caches or remount before the run (--cache drop or remount): pages that are \
+                "needs the step drop_caches or remount before the run (`cache` drop or remount): pages that are \
                  cached already count elsewhere",
             );
         }

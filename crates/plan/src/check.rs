@@ -85,6 +85,9 @@ pub(crate) fn invalid<T>(place: impl Into<String>, what: impl Into<String>) -> R
 
 impl Plan {
     /// Reads a plan from JSON and checks it.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for what is no JSON of a plan, and otherwise those of [`Plan::check`].
     pub fn parse(json: &str) -> Result<Plan, Error> {
         if json.contains("\\u0000") {
             refuse_zeros(&serde_json::from_str(json)?, "")?;
@@ -106,6 +109,9 @@ impl Plan {
     }
 
     /// Checks everything that can be known without touching a target.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] with the first part of the plan that cannot be run.
     pub fn check(&self) -> Result<(), Error> {
         if self.version != VERSION {
             return invalid(
@@ -191,7 +197,7 @@ impl Plan {
             let intervals = duration_ns / self.interval_ns;
             if intervals > MOST_INTERVALS {
                 let what = format!(
-                    "has {intervals} intervals of {} ns; at most {MOST_INTERVALS} are told: use a longer --interval",
+                    "has {intervals} intervals of {} ns; at most {MOST_INTERVALS} are told: use a longer `interval`",
                     self.interval_ns
                 );
                 return invalid(place(), what);
@@ -396,7 +402,7 @@ impl Plan {
                 return invalid(
                     place,
                     format!(
-                        "object {} needs bytes up to {} but target {:?} has {}; use a larger target, or --offsets wrap or scale",
+                        "object {} needs bytes up to {} but target {:?} has {}; use a larger target, or `offsets` wrap or scale",
                         extent.object,
                         extent.base.saturating_add(extent.size),
                         target.id,

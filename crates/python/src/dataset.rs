@@ -1,6 +1,6 @@
 //! Datasets: file trees with their chunks over generations.
 
-use crate::error::{Error, check_utf8, options, to_py};
+use crate::error::{check_utf8, error, options, to_py};
 use crate::mutator::Function;
 use crate::progress::Teller;
 use loadstone_dataset::{
@@ -74,7 +74,7 @@ impl Given {
     fn options(self) -> PyResult<ScanOptions> {
         let Given { chunking, bits, compress, key, strip, settled, threads } = self;
         let settled = settled.map(Duration::try_from_secs_f64).transpose();
-        let settled = settled.map_err(|e| Error::new_err(format!("settled: {e}; give seconds")))?;
+        let settled = settled.map_err(|e| error(format!("settled: {e}; give seconds")))?;
         Ok(ScanOptions { chunking, bits, compress, key, strip, settled, threads })
     }
 }

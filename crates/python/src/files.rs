@@ -147,14 +147,14 @@ fn refused(error: files::Error) -> PyErr {
 
 /// What the system said, with its number, from which Python chooses the class.
 fn os_error(error: std::io::Error) -> PyErr {
-    let Some(code) = error.raw_os_error() else { return crate::error::Error::new_err(error.to_string()) };
+    let Some(code) = error.raw_os_error() else { return crate::error::error(error.to_string()) };
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default().to_string();
     pyo3::exceptions::PyOSError::new_err((code, text))
 }
 
 fn done() -> PyErr {
-    crate::error::Error::new_err("was kept or dropped before")
+    crate::error::error("was kept or dropped before")
 }
 
 /// Removes a directory and all that is in it.

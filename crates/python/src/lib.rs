@@ -20,7 +20,7 @@ mod verify;
 #[pymodule(gil_used = false)]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    error::register(m)?;
+    error::register();
     content::register(m)?;
     dataset::register(m)?;
     engine::register(m)?;

@@ -5,7 +5,7 @@ use crate::feature;
 use loadstone_model::chain::{self, Formula};
 use loadstone_model::transform::{Scale, superposed};
 use loadstone_model::{Catalog, FitOptions, Model, Phase, Sampler, fit_trace, measure};
-use loadstone_trace::{Batch, Error, Info, OpenOptions, Requests, parquet};
+use loadstone_trace::{Batch, Error, ErrorKind, Info, OpenOptions, Requests, parquet};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -39,11 +39,11 @@ impl Ticker {
         });
         called.map_err(|raised| {
             self.raised = Some(raised);
-            Error::new("stopped")
+            Error::new(ErrorKind::Io, "stopped")
         })
     }
 
-    pub fn error(self, error: impl std::error::Error) -> PyErr {
+    pub fn error(self, error: impl std::error::Error + 'static) -> PyErr {
         self.raised.unwrap_or_else(|| to_py(error))
     }
 }

@@ -45,7 +45,7 @@ impl Teller {
     ///
     /// # Errors
     /// With either's error.
-    pub fn settle<T>(self, done: Result<T, impl std::error::Error>) -> PyResult<T> {
+    pub fn settle<T>(self, done: Result<T, impl std::error::Error + 'static>) -> PyResult<T> {
         let done = done.map_err(to_py)?;
         self.raised.map_or(Ok(done), Err)
     }
@@ -54,8 +54,8 @@ impl Teller {
     ///
     /// # Errors
     /// With either's error.
-    pub fn settle_whole<T>(self, done: Result<Option<T>, impl std::error::Error>) -> PyResult<T> {
-        let ended = || crate::error::Error::new_err("ended early though nothing asked for it");
+    pub fn settle_whole<T>(self, done: Result<Option<T>, impl std::error::Error + 'static>) -> PyResult<T> {
+        let ended = || crate::error::error("ended early though nothing asked for it");
         self.settle(done)?.ok_or_else(ended)
     }
 }

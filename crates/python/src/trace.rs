@@ -236,7 +236,8 @@ fn trace_export(
         let path = exporter.path().to_path_buf();
         let inputs = loadstone_trace::files_of(&paths).map_err(to_py)?;
         if inputs.iter().any(|input| is_same(input, &path)) {
-            let error = loadstone_trace::Error::new("is what is read").path(&path);
+            let error = loadstone_trace::Error::new(loadstone_trace::ErrorKind::Option, "is what is read")
+                .path(&path);
             return Err(to_py(error.help("give another name")));
         }
         let mut batch = Batch::default();

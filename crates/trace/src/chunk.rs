@@ -1,6 +1,6 @@
 //! What a format's reader hands on: requests as they stood in the source, with their places.
 
-use crate::{Batch, Error, NONE, Object, Place, Result};
+use crate::{Batch, Error, ErrorKind, NONE, Object, Place, Result};
 use rustc_hash::FxHashMap;
 
 /// Most objects or actors a trace may have; more means that the column is something else.
@@ -206,11 +206,12 @@ impl Ids {
     pub fn check(&self) -> Result<()> {
         if self.bytes > MOST_NAMES {
             let what = format!("names of objects have more than {} MiB together", MOST_NAMES >> 20);
-            return Err(Error::new(what).help("check which column names the object"));
+            return Err(Error::new(ErrorKind::TooLarge, what).help("check which column names the object"));
         }
         if self.keys.len() <= MOST_IDS {
             return Ok(());
         }
-        Err(Error::new(format!("more than {MOST_IDS} objects")).help("check which column names the object"))
+        Err(Error::new(ErrorKind::TooLarge, format!("more than {MOST_IDS} objects"))
+            .help("check which column names the object"))
     }
 }

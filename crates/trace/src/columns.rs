@@ -1,7 +1,7 @@
 //! The declared column map of delimited text: which column is what, in which unit, which value is a
 //! read and which a write. Nothing of it is guessed.
 
-use crate::{Error, Op, Result};
+use crate::{Error, ErrorKind, Op, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -135,10 +135,10 @@ pub struct Plan {
 /// 100 ns between 1601 and 1970.
 const FILETIME: u64 = 116_444_736_000_000_000;
 
-const HELP: &str = "for instance --columns time=0:us,offset=1:sector,size=2:byte,op=3 --read R --write W";
+const HELP: &str = "for instance `columns` time=0:us,offset=1:sector,size=2:byte,op=3 `reads` R `writes` W";
 
 fn wrong(what: impl Into<String>) -> Error {
-    Error::new(format!("the column map {}", what.into())).help(HELP)
+    Error::new(ErrorKind::Option, format!("the column map {}", what.into())).help(HELP)
 }
 
 /// The names of a header as a message shows them: what is no text is escaped, and not all of a long one.
@@ -269,7 +269,7 @@ impl Columns {
             (Some(_), Some(_)) => return Err(wrong("names a time column and a rate of requests")),
             (None, None) => {
                 return Err(wrong(
-                    "names no time column; a table without one needs --rate, requests per second",
+                    "names no time column; a table without one needs `rate`, requests per second",
                 ));
             }
         };
@@ -295,7 +295,7 @@ impl Columns {
             (None, Some(_)) => Op::Read,
             (Some(_), Some(_)) => return Err(wrong("names an op column and one op for every request")),
             (None, None) => {
-                return Err(wrong("names no op column; a table without one needs --every read or the like"));
+                return Err(wrong("names no op column; a table without one needs `every` read or the like"));
             }
         };
         let known = |op: Op| values.iter().any(|(_, v)| *v == Some(op));

@@ -20,9 +20,36 @@ pub enum Place {
     Byte(u64),
 }
 
+/// What kind of thing went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The system refused to read or write; the source is its answer, where it gave one.
+    Io,
+    /// Options, or files that were named together, ask for what cannot be.
+    Option,
+    /// The content is of no known format, or of more than one.
+    Unrecognised,
+    /// The format is known, but not this version, codec or type of it.
+    Unsupported,
+    /// The content breaks a rule of its format.
+    Malformed,
+    /// The content ends within a record.
+    Truncated,
+    /// Time goes back further than requests are put in order.
+    OutOfOrder,
+    /// More than this program counts or memory holds.
+    TooLarge,
+    /// There are no requests.
+    Empty,
+    /// The program failed.
+    Defect,
+}
+
 /// What went wrong, where, and what to do.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Error {
+    kind: ErrorKind,
     path: Option<PathBuf>,
     place: Place,
     what: String,
@@ -31,19 +58,46 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error with its description, for instance `"size \"x\" is not a number"`.
-    pub fn new(what: impl Into<String>) -> Self {
-        Error { what: what.into(), ..Error::default() }
+    /// An error of a kind with its description, for instance `"no format is called x"`.
+    pub fn new(kind: ErrorKind, what: impl Into<String>) -> Self {
+        Error { kind, path: None, place: Place::Whole, what: what.into(), help: String::new(), cause: None }
     }
 
     /// An operating-system error met while doing `what` to `path`.
     pub fn io(what: &str, path: &Path, cause: std::io::Error) -> Self {
-        Error {
-            path: Some(path.into()),
-            what: format!("{what}: {cause}"),
-            cause: Some(cause),
-            ..Error::default()
-        }
+        let error = Error::new(ErrorKind::Io, format!("{what}: {cause}")).path(path);
+        Error { cause: Some(cause), ..error }
+    }
+
+    /// Content that breaks a rule of its format, for instance `"size \"x\" is not a number"`.
+    pub fn malformed(what: impl Into<String>) -> Self {
+        Error::new(ErrorKind::Malformed, what)
+    }
+
+    /// A file that is not there.
+    pub fn missing(path: &Path) -> Self {
+        let error = Error::new(ErrorKind::Io, "there is no such file").path(path).help("check the path");
+        Error { cause: Some(std::io::ErrorKind::NotFound.into()), ..error }
+    }
+
+    /// What kind of thing went wrong.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The system's answer, where it refused something.
+    pub fn cause(&self) -> Option<&std::io::Error> {
+        self.cause.as_ref()
+    }
+
+    /// The file it is about, where there is one.
+    pub fn file(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Where in the file.
+    pub fn place(&self) -> Place {
+        self.place
     }
 
     /// Names the file.
@@ -88,7 +142,7 @@ impl fmt::Display for Error {
 
 impl From<loadstone_files::Error> for Error {
     fn from(error: loadstone_files::Error) -> Error {
-        Error { path: Some(error.path), what: error.what, cause: error.cause, ..Error::default() }
+        Error { cause: error.cause, ..Error::new(ErrorKind::Io, error.what).path(&error.path) }
     }
 }
 

@@ -45,6 +45,9 @@ pub fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
 }
 
 /// Runs work of the Parquet library, where a panic is damage. What it leaves behind must not be used again.
+///
+/// # Errors
+/// Those of the work, and one for a panic.
 pub fn inside<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     guarded(work).unwrap_or_else(|| Err(ParquetError::General("its pages contradict themselves".into())))
 }

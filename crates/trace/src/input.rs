@@ -1,6 +1,6 @@
 //! Bytes of a trace file: opened, decompressed as its magic says, counted for progress.
 
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 use std::cmp::Ordering;
 use std::fs::{File, Metadata};
 use std::io::{self, BufReader, Cursor, Read};
@@ -145,6 +145,9 @@ fn is_utf16(head: &[u8]) -> bool {
 }
 
 /// Reads until `buffer` is full or the end.
+///
+/// # Errors
+/// Those of `from`, but for interruptions by signals.
 pub fn read_full(from: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut n = 0;
     while n < buffer.len() {
@@ -168,7 +171,9 @@ impl Input {
         let file = loadstone_files::open_for_reading(path).map_err(fail)?;
         let kind = file.metadata().map_err(fail)?;
         if kind.is_dir() {
-            return Err(Error::new("is a directory").path(path).help("name the trace file in it"));
+            return Err(Error::new(ErrorKind::Option, "is a directory")
+                .path(path)
+                .help("name the trace file in it"));
         }
         let total = kind.len();
         let unreadable = Arc::default();
@@ -178,6 +183,9 @@ impl Input {
     }
 
     /// Reads from bytes in memory, as the fuzzer does.
+    ///
+    /// # Errors
+    /// When they are packed and the packing is damaged, or they are text in UTF-16.
     pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Input> {
         Input::new(path, bytes.len() as u64, &Meter::default(), Cursor::new(bytes), None)
     }
@@ -218,7 +226,7 @@ impl Input {
         } else if magic.starts_with(&[0xfd, b'7', b'z', b'X', b'Z', 0]) {
             let stream =
                 liblzma::stream::Stream::new_stream_decoder(128 << 20, liblzma::stream::CONCATENATED)
-                    .map_err(|e| Error::new(format!("cannot decompress: {e}")).path(path))?;
+                    .map_err(|e| Error::malformed(format!("cannot decompress: {e}")).path(path))?;
             let buffered = BufReader::with_capacity(1 << 18, start.chain(source));
             ("xz", Box::new(liblzma::bufread::XzDecoder::new_stream(buffered, stream)))
         } else {
@@ -238,7 +246,7 @@ impl Input {
             head = text.to_vec();
         }
         if is_utf16(&head) {
-            return Err(Error::new("is text in UTF-16, and only UTF-8 is read")
+            return Err(Error::new(ErrorKind::Unsupported, "is text in UTF-16, and only UTF-8 is read")
                 .path(path)
                 .help("convert it: iconv -f UTF-16 -t UTF-8"));
         }

@@ -39,7 +39,7 @@ pub mod tree;
 mod wide;
 
 pub use batch::{Batch, NO_OBJECT, NONE, Op, Requests, flag};
-pub use error::{Error, Place, Result};
+pub use error::{Error, ErrorKind, Place, Result};
 pub use formats::blktrace::expand as files_of;
 pub use info::{Counts, Info, Object};
 pub use reader::{OpenOptions, Reader, from_inputs, open};

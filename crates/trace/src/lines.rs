@@ -7,7 +7,7 @@
 
 use crate::chunk::{Chunk, Ids, Origin};
 use crate::input::Input;
-use crate::{Error, Place, Result};
+use crate::{Error, ErrorKind, Place, Result};
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -109,7 +109,7 @@ impl Text {
             }
             if block.used > LONGEST {
                 self.ended = true;
-                return Err(Error::new("a line is longer than 1 MiB")
+                return Err(Error::new(ErrorKind::TooLarge, "a line is longer than 1 MiB")
                     .path(&self.input.path)
                     .help("this is no text trace"));
             }
@@ -242,7 +242,9 @@ impl Lines {
     fn next_block(&mut self) -> Result<Option<Parsed>> {
         if let Some(cause) = &self.unstarted {
             let what = format!("cannot be read: no thread could be started ({cause})");
-            return Err(Error::new(what).path(&self.path).help("let more be started (ulimit -u, pids.max)"));
+            return Err(Error::new(ErrorKind::Io, what)
+                .path(&self.path)
+                .help("let more be started (ulimit -u, pids.max)"));
         }
         while !self.waiting.contains_key(&self.next) {
             match self.parsed.recv() {
@@ -254,7 +256,7 @@ impl Lines {
                     if self.next == blocks {
                         return Ok(None);
                     }
-                    return Err(Error::new("a parsing thread ended early")
+                    return Err(Error::new(ErrorKind::Defect, "a parsing thread ended early")
                         .path(&self.path)
                         .help("please report this"));
                 }
@@ -329,7 +331,7 @@ fn worker(
 
 #[cold]
 fn defect() -> Error {
-    Error::new("a line stopped the parser; this is a defect of the program")
+    Error::new(ErrorKind::Defect, "a line stopped the parser; this is a defect of the program")
         .help("please report it, with the lines if they may be shown")
 }
 

@@ -144,7 +144,7 @@ impl Look {
         if self.is_coarse() {
             let share = 100.0 * self.ties as f64 / n;
             warnings.push(format!(
-                "{share:.0} % of the requests share their time with the one before: the clock is coarse; --spread-ties spreads them"
+                "{share:.0} % of the requests share their time with the one before: the clock is coarse; `spread_ties` spreads them"
             ));
         }
         if span > 0.0 && rate > 2e7 {

@@ -1,7 +1,7 @@
 //! Puts requests into time order: within a window while streaming, or whole by an external sort.
 
 use crate::chunk::Chunk;
-use crate::{Batch, Error, Result};
+use crate::{Batch, Error, ErrorKind, Result};
 use std::collections::VecDeque;
 
 /// Most requests held back for the window.
@@ -140,7 +140,8 @@ impl Window {
         } else {
             format!("time goes back by {seconds} s over more than {MOST_HELD} requests")
         };
-        Error::new(what).help("sort the whole trace with --sort, or widen the window with --reorder")
+        Error::new(ErrorKind::OutOfOrder, what)
+            .help("sort the whole trace with `sort`, or widen the window with `reorder`")
     }
 
     /// Merges a batch with the held ones that it overlaps.

@@ -2,7 +2,7 @@
 
 use crate::order::append;
 use crate::summary::Summary;
-use crate::{Batch, Error, Info, NO_OBJECT, NONE, Result};
+use crate::{Batch, Error, ErrorKind, Info, NO_OBJECT, NONE, Result};
 use loadstone_files::{Aside, ROOM};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
@@ -143,7 +143,7 @@ impl Writer {
             let file = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties(self.zstd)));
             self.file = Some(file.map_err(|e| self.failed(&e))?);
         }
-        self.file.as_mut().ok_or_else(|| Error::new("is closed").path(self.aside.path()))
+        self.file.as_mut().ok_or_else(|| Error::new(ErrorKind::Defect, "is closed").path(self.aside.path()))
     }
 
     /// Appends requests, which must not be earlier than those before.
@@ -160,7 +160,8 @@ impl Writer {
     /// Also when the slices do not fit the columns.
     pub fn write_with(&mut self, batch: &Batch, extra: &[&[i64]]) -> Result<()> {
         if extra.len() != self.extra.len() || extra.iter().any(|column| column.len() != batch.len()) {
-            return Err(Error::new("the further columns do not fit the requests").path(self.aside.path()));
+            return Err(Error::new(ErrorKind::Option, "the further columns do not fit the requests")
+                .path(self.aside.path()));
         }
         let last = self.rows.time.last().copied().unwrap_or(if self.summary.requests == 0 {
             i64::MIN
@@ -168,7 +169,8 @@ impl Writer {
             self.summary.span_ns
         });
         if batch.time.first().is_some_and(|&t| t < last) || !batch.time.is_sorted() {
-            return Err(Error::new("requests must be written in time order").path(self.aside.path()));
+            return Err(Error::new(ErrorKind::OutOfOrder, "requests must be written in time order")
+                .path(self.aside.path()));
         }
         self.summary.add(batch);
         let mut at = 0;
@@ -189,7 +191,7 @@ impl Writer {
     fn flush(&mut self) -> Result<()> {
         self.file()?;
         let Some(file) = self.file.as_mut() else {
-            return Err(Error::new("is closed").path(self.aside.path()));
+            return Err(Error::new(ErrorKind::Defect, "is closed").path(self.aside.path()));
         };
         let written = file.next_row_group().and_then(|group| write_group(group, &self.rows, &self.extra));
         self.rows.clear();
@@ -209,9 +211,9 @@ impl Writer {
         let summary = std::mem::take(&mut self.summary).finish();
         let metadata = Metadata { version: VERSION, info, summary };
         let json = serde_json::to_string(&metadata)
-            .map_err(|e| Error::new(e.to_string()).path(self.aside.path()))?;
+            .map_err(|e| Error::new(ErrorKind::Io, e.to_string()).path(self.aside.path()))?;
         let Some(mut file) = self.file.take() else {
-            return Err(Error::new("is closed").path(self.aside.path()));
+            return Err(Error::new(ErrorKind::Defect, "is closed").path(self.aside.path()));
         };
         file.append_key_value_metadata(KeyValue::new(KEY.to_string(), json));
         let buffered = file.into_inner().map_err(|e| self.failed(&e))?;
@@ -230,7 +232,7 @@ fn broken(path: &Path, error: &parquet::errors::ParquetError) -> Error {
         parquet::errors::ParquetError::External(inner) => inner.to_string(),
         other => other.to_string(),
     };
-    Error::new(format!("cannot write: {text}")).path(path)
+    Error::new(ErrorKind::Io, format!("cannot write: {text}")).path(path)
 }
 
 fn properties(level: ZstdLevel) -> WriterProperties {

@@ -10,7 +10,7 @@ use crate::order::{Window, append};
 use crate::sort::Sorter;
 use crate::summary::Summary;
 use crate::ties::Ties;
-use crate::{Batch, Error, Info, Requests, Result};
+use crate::{Batch, Error, ErrorKind, Info, Requests, Result};
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use std::os::unix::fs::MetadataExt;
@@ -97,7 +97,7 @@ pub fn open(paths: &[PathBuf], options: &OpenOptions) -> Result<Reader> {
     let meter = Meter::default();
     let paths = formats::blktrace::expand(paths)?;
     let [first, ..] = &paths[..] else {
-        return Err(Error::new("no trace was named").help("give the path of a trace"));
+        return Err(Error::new(ErrorKind::Option, "no trace was named").help("give the path of a trace"));
     };
     if parquet_wanted(first, options)? {
         return from_parquet(&paths, meter, options);
@@ -117,7 +117,9 @@ fn refuse_twice(paths: &[PathBuf]) -> Result<()> {
         std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && !seen.insert((meta.dev(), meta.ino())))
     };
     match paths.iter().find(twice) {
-        Some(path) => Err(Error::new("is named twice").path(path).help("name each file of a capture once")),
+        Some(path) => Err(Error::new(ErrorKind::Option, "is named twice")
+            .path(path)
+            .help("name each file of a capture once")),
         None => Ok(()),
     }
 }
@@ -128,13 +130,15 @@ fn refuse_twice(paths: &[PathBuf]) -> Result<()> {
 /// As [`open`].
 pub fn from_inputs(mut inputs: Vec<Input>, options: &OpenOptions) -> Result<Reader> {
     let headed = header(&mut inputs, options);
-    let [first, ..] = &inputs[..] else { return Err(Error::new("no trace was named")) };
+    let [first, ..] = &inputs[..] else { return Err(Error::new(ErrorKind::Option, "no trace was named")) };
     let (path, meter) = (first.path.clone(), first.meter().clone());
     let files = inputs.iter().map(|i| i.path.clone()).collect();
     let damages = inputs.iter().map(|i| (i.path.clone(), i.damage().clone())).collect();
     let total = inputs.iter().map(|i| i.total).sum();
     if inputs.iter().all(|i| i.head().is_empty()) {
-        return Err(Error::new("is empty").path(&path).help("nothing was captured, or the copy failed"));
+        return Err(Error::new(ErrorKind::Empty, "is empty")
+            .path(&path)
+            .help("nothing was captured, or the copy failed"));
     }
     let mut info = Info::default();
     let lenient = OpenOptions { max_damaged: u64::MAX, ..options.clone() };
@@ -165,9 +169,9 @@ fn refuse_columns(format: &str, options: &OpenOptions, path: &Path) -> Result<()
     if options.columns.is_none() || format == "delimited" {
         return Ok(());
     }
-    Err(Error::new(format!("is read as {format}, which has columns of its own"))
+    Err(Error::new(ErrorKind::Option, format!("is read as {format}, which has columns of its own"))
         .path(path)
-        .help("leave out the column map, or name --format delimited"))
+        .help("leave out the column map, or name `format` delimited"))
 }
 
 /// Passes over a line that names the columns of a format: of the one asked for, or of any that its names tell.
@@ -190,7 +194,9 @@ fn parquet_wanted(path: &Path, options: &OpenOptions) -> Result<bool> {
 
 fn from_parquet(paths: &[PathBuf], meter: Meter, asked: &OpenOptions) -> Result<Reader> {
     let [path] = paths else {
-        return Err(Error::new("several Parquet files were given").help("give one file at a time"));
+        return Err(
+            Error::new(ErrorKind::Option, "several Parquet files were given").help("give one file at a time")
+        );
     };
     refuse_columns("parquet", asked, path)?;
     let (source, info, summary) = formats::parquet::open(path, &meter)?;
@@ -214,7 +220,8 @@ fn choose(input: &Input, options: &OpenOptions, warnings: &mut Vec<String>) -> R
     if let Some(name) = &options.format {
         return formats::by_name(name).ok_or_else(|| {
             let names: Vec<&str> = formats::titles().map(|(name, _)| name).collect();
-            Error::new(format!("no format is called {name}")).help(format!("known: {}", names.join(", ")))
+            Error::new(ErrorKind::Option, format!("no format is called {name}"))
+                .help(format!("known: {}", names.join(", ")))
         });
     }
     let looks = |f: &&Format| (f.detect)(input.unread(), input.head_is_all());
@@ -234,16 +241,18 @@ fn choose(input: &Input, options: &OpenOptions, warnings: &mut Vec<String>) -> R
         // The head is damaged or has a header: the format's own message says more.
         (None, Some(promised)) => Ok(promised),
         (None, None) if !alike.is_empty() => {
-            let names: Vec<_> = alike.iter().map(|f| format!("--format {} ({})", f.name, f.title)).collect();
+            let names: Vec<_> = alike.iter().map(|f| format!("`format` {} ({})", f.name, f.title)).collect();
             let what = match alike.len() {
                 1 => "the content fits one format, and alone does not prove that it is of it",
                 _ => "the content may be of more than one format, and their units or polarities differ",
             };
-            Err(Error::new(what).path(&input.path).help(format!("say which: {}", names.join(", "))))
+            Err(Error::new(ErrorKind::Unrecognised, what)
+                .path(&input.path)
+                .help(format!("say which: {}", names.join(", "))))
         }
-        (None, None) => Err(Error::new("the content is of no known format")
+        (None, None) => Err(Error::new(ErrorKind::Unrecognised, "the content is of no known format")
             .path(&input.path)
-            .help("name the format with --format, or declare the columns of a text table with --columns")),
+            .help("name the format with `format`, or declare the columns of a text table with `columns`")),
     }
 }
 
@@ -370,7 +379,7 @@ impl Reader {
             self.ended = true;
             for (path, damage) in std::mem::take(&mut self.damages) {
                 if let Some(what) = damage.found() {
-                    self.pass_over(Error::new(format!("cannot decompress: {what}")).path(&path))?;
+                    self.pass_over(Error::malformed(format!("cannot decompress: {what}")).path(&path))?;
                 }
             }
             return Ok(());
@@ -416,9 +425,12 @@ impl Reader {
             return;
         }
         let rest = self.chunk.batch.len() - 1;
-        let error = Error::new("the last line is cut short: its time goes back, and it has no end")
-            .path(&self.path)
-            .at(self.chunk.place(rest));
+        let error = Error::new(
+            ErrorKind::Truncated,
+            "the last line is cut short: its time goes back, and it has no end",
+        )
+        .path(&self.path)
+        .at(self.chunk.place(rest));
         let all = std::mem::take(&mut self.chunk.batch);
         append(&mut self.chunk.batch, &all, 0..rest);
         self.chunk.damaged.push((rest as u64, error));
@@ -435,7 +447,7 @@ impl Reader {
         if zero != 0 {
             for time in &mut batch.time {
                 *time = time.checked_sub(zero).ok_or_else(|| {
-                    Error::new("the times span more than 292 years")
+                    Error::malformed("the times span more than 292 years")
                         .help("check the unit and the origin of the time column")
                 })?;
             }
@@ -478,13 +490,16 @@ impl Requests for Reader {
                 batch.clear();
                 let nothing = |causes: &Causes| causes.completed == 0 && causes.dependent == 0;
                 if self.info.counts.requests > 0 && self.causes.as_ref().is_some_and(nothing) {
-                    return Err(Error::new("has no latencies, so nothing tells what waited for what")
-                        .path(&path)
-                        .help("capture completions too, or leave the dependencies out"));
+                    return Err(Error::new(
+                        ErrorKind::Option,
+                        "has no latencies, so nothing tells what waited for what",
+                    )
+                    .path(&path)
+                    .help("capture completions too, or leave the dependencies out"));
                 }
                 return if self.info.counts.requests == 0 {
                     let why = self.info().warnings.into_iter().next();
-                    Err(Error::new("holds no requests").path(&path).help(
+                    Err(Error::new(ErrorKind::Empty, "holds no requests").path(&path).help(
                         why.unwrap_or_else(|| "nothing was captured, or the filter left nothing".into()),
                     ))
                 } else {

@@ -185,12 +185,12 @@ fn absurd(offset: u64, size: u64, offset_unit: u64, size_unit: u64) -> Error {
     let times = |value: u64, unit: u64| {
         if unit == 1 { format!("{value}") } else { format!("{value} (times {unit} bytes)") }
     };
-    Error::new(format!(
+    Error::malformed(format!(
         "offset {} with size {} lies beyond any device (1 EiB)",
         times(offset, offset_unit),
         times(size, size_unit)
     ))
-    .help("the record is damaged or a unit is wrong; --max-damaged N passes over up to N such records and counts them")
+    .help("the record is damaged or a unit is wrong; `max_damaged` N passes over up to N such records and counts them")
 }
 
 /// The fields of a line, split at one byte.

@@ -8,7 +8,7 @@
 use crate::depend::Renumber;
 use crate::reader::Reader;
 use crate::scan::quoting;
-use crate::{Batch, Error, Info, NONE, Requests, Result, without_quotes};
+use crate::{Batch, Error, ErrorKind, Info, NONE, Requests, Result, without_quotes};
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +79,8 @@ impl Selection {
     /// # Errors
     /// When the selection makes no sense.
     pub fn rates(&self) -> Result<Rates> {
-        let wrong = |what: String| Err(Error::new(what).help("see trace select --help"));
+        let wrong =
+            |what: String| Err(Error::new(ErrorKind::Option, what).help("see loadstone trace select --help"));
         if self.window_ns <= 0 {
             return wrong("the window must be longer than nothing".into());
         }
@@ -148,9 +149,12 @@ impl Rates {
             }
             let window = time.saturating_sub(start) / self.selection.window_ns;
             if window >= MOST_WINDOWS {
-                return Err(Error::new(format!("the trace has more than {MOST_WINDOWS} windows"))
-                    .path(reader.path())
-                    .help("choose longer windows with --window"));
+                return Err(Error::new(
+                    ErrorKind::TooLarge,
+                    format!("the trace has more than {MOST_WINDOWS} windows"),
+                )
+                .path(reader.path())
+                .help("choose longer windows with `window`"));
             }
             let window = window.max(0) as usize;
             if window >= self.windows.len() {
@@ -282,14 +286,12 @@ impl Selected {
             // A name may hold anything, also ends of lines.
             let some: Vec<String> =
                 objects.iter().take(10).map(|o| o.name.escape_debug().to_string()).collect();
-            return Err(Error::new(format!("has no object {name}")).path(self.reader.path()).help(format!(
-                "it has {} objects, such as {}",
-                objects.len(),
-                some.join(" ")
-            )));
+            return Err(Error::new(ErrorKind::Option, format!("has no object {name}"))
+                .path(self.reader.path())
+                .help(format!("it has {} objects, such as {}", objects.len(), some.join(" "))));
         }
         if self.kept == 0 {
-            return Err(Error::new("has no requests in the selection")
+            return Err(Error::new(ErrorKind::Empty, "has no requests in the selection")
                 .path(self.reader.path())
                 .help("trace describe shows its span and objects"));
         }

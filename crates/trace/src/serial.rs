@@ -1,7 +1,7 @@
 //! Lines of a text file one after the other, for formats in which a line depends on those before it.
 
 use crate::input::{Input, read_full};
-use crate::{Error, Place, Result};
+use crate::{Error, ErrorKind, Place, Result};
 
 /// Bytes asked for at once.
 const BLOCK: usize = 1 << 20;
@@ -43,7 +43,7 @@ impl Serial {
             }
             searched = self.buffer.len() - self.at;
             if searched > LONGEST {
-                return Err(Error::new("the line is longer than 4 MiB")
+                return Err(Error::new(ErrorKind::TooLarge, "the line is longer than 4 MiB")
                     .path(&self.input.path)
                     .at(Place::Line(self.line + 1))
                     .help("this is no text trace"));

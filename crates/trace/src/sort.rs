@@ -87,7 +87,7 @@ impl Sorter {
     fn fail<'a>(&'a self, verb: &'a str) -> impl Fn(std::io::Error) -> Error + 'a {
         move |e| {
             Error::io(verb, &self.directory, e)
-                .help("sorting needs room for the trace; --temp-dir names another place")
+                .help("sorting needs room for the trace; `temp_dir` names another place")
         }
     }
 

@@ -24,6 +24,9 @@ struct Walk<'a> {
 }
 
 /// Walks a struct that bytes begin with, as the library skips one; the bytes it takes.
+///
+/// # Errors
+/// Where the struct ends too early, or holds what no struct may.
 pub fn walk(bytes: &[u8]) -> Result<usize, Stop> {
     let mut walk = Walk { bytes, at: 0, left: bytes.len() as u64 };
     walk.fields(DEEPEST)?;

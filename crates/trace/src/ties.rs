@@ -2,7 +2,7 @@
 
 use crate::look::Look;
 use crate::order::append;
-use crate::{Batch, Error, Result};
+use crate::{Batch, Error, ErrorKind, Result};
 
 /// Most requests of one time that are held back.
 const MOST: usize = 1 << 22;
@@ -56,10 +56,11 @@ impl Ties {
         }
         let whole = if ended { self.held.len() } else { self.held.time.partition_point(|time| *time < last) };
         if self.held.len() - whole > MOST {
-            return Err(Error::new(format!(
-                "more than {MOST} requests have one time, and spreading must hold them"
-            ))
-            .help("read the trace without --spread-ties"));
+            return Err(Error::new(
+                ErrorKind::TooLarge,
+                format!("more than {MOST} requests have one time, and spreading must hold them"),
+            )
+            .help("read the trace without `spread_ties`"));
         }
         let rest = whole..self.held.len();
         append(batch, &self.held, 0..whole);

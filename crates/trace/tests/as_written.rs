@@ -81,7 +81,7 @@ fn a_line_of_the_formats_own_names_is_passed_over() {
     }
     let other = read_bytes(["offset,device_id,opcode,length,timestamp\n", ALI].concat(), &format("alibaba"));
     let error = other.unwrap_err().to_string();
-    assert!(error.contains("line 1") && error.contains("--columns"), "{error}");
+    assert!(error.contains("line 1") && error.contains("`columns`"), "{error}");
 }
 
 #[test]

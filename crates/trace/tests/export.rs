@@ -179,7 +179,7 @@ fn what_cannot_be_said_is_counted() {
     }
     assert!(dir.path().join("t.blktrace.0").exists());
     let again = Exporter::create(by_name("spc").unwrap(), &dir.path().join("t.spc"), false);
-    assert!(again.err().unwrap().to_string().contains("--force"));
+    assert!(again.err().unwrap().to_string().contains("`force`"));
     assert!(by_name("qcow").err().unwrap().to_string().contains("iolog"));
     let files = std::fs::read_dir(dir.path()).unwrap().count();
     assert_eq!(files, 4, "nothing is left aside");

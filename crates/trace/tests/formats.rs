@@ -190,9 +190,9 @@ fn damage_is_named_with_its_place_and_what_to_do() {
         ("0,1,512,R,0.1\n0,1,51", "line 2", "3 of the 5 fields", "cut short"),
         ("Unit,LBA,Bytes,Op,Time\n0,1,512,R,0.1\n", "line 1", "\"Unit\" is not a number", "header line"),
         ("0,1,512,R,0.1\n\n0,-1,512,R,0.2\n", "line 3", "\"-1\" is not a number", "not negative"),
-        ("0,8486082789636758048,1404153856,W,0.4\n", "line 1", "beyond any device", "--max-damaged"),
+        ("0,8486082789636758048,1404153856,W,0.4\n", "line 1", "beyond any device", "`max_damaged`"),
         ("0,1,512,R,0.1\n0,1,512,X,0.2\n", "line 2", "unknown op code \"X\"", "r, R, w and W"),
-        ("0,1,512,R,5\n0,1,512,R,6\n0,1,512,R,2\n", "line 3", "time goes back by 4 s", "--sort"),
+        ("0,1,512,R,5\n0,1,512,R,6\n0,1,512,R,2\n", "line 3", "time goes back by 4 s", "`sort`"),
         ("0,1,512,R,-5\n", "line 1", "time \"-5\"", "12.345678"),
     ] {
         let message = message(text, &spc);
@@ -206,7 +206,7 @@ fn damage_is_named_with_its_place_and_what_to_do() {
     let text = message(seed("blktrace/cut.blktrace"), &format("blktrace"));
     assert!(text.contains("truncated record: 35 of 48 bytes"), "{text}");
     let text = message("no trace at all\n", &OpenOptions::default());
-    assert!(text.contains("no known format") && text.contains("--columns"), "{text}");
+    assert!(text.contains("no known format") && text.contains("`columns`"), "{text}");
 }
 
 #[test]

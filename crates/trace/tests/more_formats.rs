@@ -96,7 +96,7 @@ fn a_header_that_is_no_text_is_shown_escaped() {
 fn tables_of_numbers_are_read_by_their_names() {
     let named = |name: &str, file: &str| {
         assert!(
-            message(table(file), &OpenOptions::default()).contains(&format!("--format {name}")),
+            message(table(file), &OpenOptions::default()).contains(&format!("`format` {name}")),
             "{name}"
         );
         rows(&read_bytes(table(file), &format(name)).unwrap().0)
@@ -125,7 +125,7 @@ fn tables_of_numbers_are_read_by_their_names() {
     );
     // Its milliseconds, read as nanoseconds, made a trace of a moment.
     let wrong = message(table("disksim.ascii"), &format("mqsim"));
-    assert!(wrong.contains("line 1: ") && wrong.contains("--format disksim"), "{wrong}");
+    assert!(wrong.contains("line 1: ") && wrong.contains("`format` disksim"), "{wrong}");
     assert!(!message(table("disksim.ascii"), &OpenOptions::default()).contains("mqsim"));
 }
 
@@ -355,7 +355,7 @@ fn dataseries_of_block_and_nfs_types() {
     let (all, info) = told(seed("dataseries/nfs.ds"), "dataseries");
     assert_eq!(rows(&all)[0], (0, Op::Read, all.object[0], 65_536, 4096, 4_150_390));
     assert_eq!((all.len(), info.counts.unfinished), (2, 1));
-    assert!(message(seed("dataseries/cut.ds"), &OpenOptions::default()).contains("--salvage"));
+    assert!(message(seed("dataseries/cut.ds"), &OpenOptions::default()).contains("`salvage`"));
     assert!(message(seed("dataseries/damaged.ds"), &OpenOptions::default()).contains("byte "));
 }
 

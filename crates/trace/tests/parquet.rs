@@ -106,7 +106,7 @@ fn a_file_is_replaced_only_by_force_and_appears_only_whole() {
     let batch = read_bytes("0,1,512,R,0.1\n", &format("spc")).unwrap().0;
     std::fs::write(&path, "mine").unwrap();
     let text = Writer::create(&path, false).err().unwrap().to_string();
-    assert!(text.contains("exists") && text.contains("--force"), "{text}");
+    assert!(text.contains("exists") && text.contains("`force`"), "{text}");
     let mut writer = Writer::create(&path, true).unwrap();
     writer.write(&batch).unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), b"mine");

@@ -174,7 +174,7 @@ fn a_damaged_file_is_reported_to_the_line() {
 fn tables_of_numbers_alone_must_be_named() {
     let path = shared("mqsim/wsrch-small.trace");
     let message = read(&path, &OpenOptions::default()).unwrap_err().to_string();
-    assert!(message.contains("--format mqsim") && message.contains("--format disksim"), "{message}");
+    assert!(message.contains("`format` mqsim") && message.contains("`format` disksim"), "{message}");
 }
 
 #[test]

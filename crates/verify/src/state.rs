@@ -162,7 +162,7 @@ pub fn read(mut from: impl Read) -> std::result::Result<State, String> {
     let mut head = [0; 16];
     from.read_exact(&mut head).map_err(|_| "is no state of a verification: it is too short".to_string())?;
     if head[..8] != *MAGIC {
-        return Err("is no state of a verification (run --verify-state keeps one)".into());
+        return Err("is no state of a verification (loadstone run --verify-state keeps one)".into());
     }
     let four = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     if four(8) != VERSION {

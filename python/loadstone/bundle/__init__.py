@@ -1,6 +1,5 @@
 """The bundle: everything one run measured, in one folder (``docs/reference/formats/bundle.md``)."""
 
-from loadstone._kept import Kept
 from loadstone.bundle.folder import Making, aside, check_free, clean_up, keep, keep_elsewhere, keep_results
 from loadstone.bundle.read import Bundle, Ops, Series
 from loadstone.bundle.write import Event, write_bundle, write_series
@@ -8,7 +7,6 @@ from loadstone.bundle.write import Event, write_bundle, write_series
 __all__ = [
     "Bundle",
     "Event",
-    "Kept",
     "Making",
     "Ops",
     "Series",

@@ -16,8 +16,9 @@ from typing import Any
 from loadstone import Error, _scratch
 from loadstone._core import HeldFolder, keep_folder, remove_tree, sweep_folders
 from loadstone._json import readable
-from loadstone._kept import Kept, LeftBehind
+from loadstone._kept import LeftBehind
 from loadstone.bundle import owned
+from loadstone.errors import Kept
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Bytes set aside for the summary of several runs, for when the disk is full.
@@ -320,7 +321,7 @@ def keep(
         return folder
     except Kept as error:
         interrupted = error.interrupted and not summary.get("failure")
-        raise Kept(str(error), summary, error.path, interrupted) from None
+        raise Kept(str(error), summary, error.bundle, interrupted) from None
     except Exception as error:
         why = _reason(error)
     wanted = making.path if name is None else making.path.with_name(f"{making.path.name}-{name}")
@@ -363,7 +364,7 @@ def _elsewhere(where: Callable[[], Path], name: str, write: Callable[[Path], Non
             write(other.folder)
             return other.place()
     except Kept as error:
-        return error.path
+        return error.bundle
     except Exception:
         return None
 

@@ -15,10 +15,10 @@ import click
 import loadstone
 from loadstone import _signals
 from loadstone._extras import missing
-from loadstone._kept import FromEnvironment, Kept, LeftBehind
+from loadstone._kept import FromEnvironment, LeftBehind
 from loadstone._text import visible
-from loadstone._values import Misused
 from loadstone.cli import _show, _streams
+from loadstone.errors import Kept, OptionError
 
 # Verb -> (module, one-line help). Modules are imported only when their verb is used.
 VERBS: dict[str, tuple[str, str]] = {
@@ -143,7 +143,7 @@ def main() -> None:
     except Kept as error:
         _fail(str(error), _signals.status() if error.interrupted else 1)
     except loadstone.Error as error:
-        _fail(str(error), 2 if isinstance(error, Misused) else 1)
+        _fail(str(error), 2 if isinstance(error, OptionError) else 1)
     else:
         _signals.done()
         sys.exit(status if isinstance(status, int) else 0)

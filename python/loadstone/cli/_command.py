@@ -12,11 +12,10 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from loadstone._core import Error
 from loadstone._files import is_part
-from loadstone._values import Misused
 from loadstone.cli import _show
 from loadstone.cli._private import keep_private, texts
+from loadstone.errors import Error, OptionError
 
 WORDS = {
     "--numjobs": "--depth (requests in flight), or -D nthreads=N of a benchmark",
@@ -136,7 +135,7 @@ class Command(click.Command):
             return super().invoke(ctx)
         except Error as error:
             error.args = (in_options(str(error), ctx),)
-            if isinstance(error, Misused):
+            if isinstance(error, OptionError):
                 raise click.UsageError(str(error), ctx) from None
             raise
 
@@ -187,8 +186,9 @@ class Group(click.Group):
 
 def in_options(text: str, ctx: click.Context | None = None) -> str:
     """A text of the library with options as they are written here: `` `verify_state` `` is --verify-state."""
-    command = (ctx or click.get_current_context()).command
-    named = {one.name: one for one in command.params if isinstance(one, click.Option)}
+    ctx = ctx or click.get_current_context(silent=True)
+    params = ctx.command.params if ctx is not None else []
+    named = {one.name: one for one in params if isinstance(one, click.Option)}
 
     def written(match: re.Match[str]) -> str:
         one = named.get(match[1])

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from loadstone import Error, _values
-from loadstone._values import Misused
-from loadstone.cli._command import Command
+from loadstone.cli._command import Command, in_options
 from loadstone.cli._model_many import show_shares
 from loadstone.cli._show import json_option, progress, show_json
 from loadstone.cli._types import FACTOR, SEED, TIME, Count, Share
+from loadstone.errors import OptionError
 
 if TYPE_CHECKING:
     from loadstone.model import Histogram, Model
@@ -31,7 +31,7 @@ def _wrote(
     known = {warning for fitted in before.values() for warning in fitted.warnings}
     warnings = [warning for warning in after.warnings if warning not in known]
     for warning in warnings:
-        click.echo(f"warning: {warning}", err=True)
+        click.echo(f"warning: {in_options(warning)}", err=True)
     if as_json:
         changes, now = after.header["source"].get("changes", []), models.shares(after)
         told = {"model": output, "changes": changes, "from": columns, "is": now, "warnings": warnings}
@@ -142,7 +142,7 @@ def _number(dimension: str, text: str) -> int:
     if of == "op code":
         codes = {name: code for code, name in OPS.items()}
         if text not in codes:
-            raise Misused(f"{text!r} is no op; ops are {', '.join(codes)}")
+            raise OptionError(None, None, f"{text!r} is no op; ops are {', '.join(codes)}")
         return codes[text]
     if of == "byte":
         return sign * _values.size(plain, least=0)

@@ -10,7 +10,6 @@ import click
 
 import loadstone
 from loadstone import Error
-from loadstone._kept import Kept
 from loadstone._signals import status
 from loadstone._text import visible
 from loadstone.cli._command import in_options
@@ -18,6 +17,7 @@ from loadstone.cli._confirm import confirm_long, confirm_plans
 from loadstone.cli._show import counted, human_time, is_live, show_json
 from loadstone.cli._streams import drawn, results_go_elsewhere
 from loadstone.cli._summary import show, stopped_early
+from loadstone.errors import Kept
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -146,7 +146,7 @@ class Shown:
 def perform(job: Job, given: Mapping[str, Any]) -> None:
     """Runs a job, shows what came of it and ends with the right status; or prints its plans."""
     for text in job.warnings:
-        click.echo(f"warning: {text}", err=True)
+        click.echo(f"warning: {in_options(text)}", err=True)
     for text in job.notes:
         click.echo(f"note: {in_options(text)}", err=True)
     if given["dry_run"]:
@@ -226,8 +226,8 @@ def _untold(error: Kept, told: int) -> list[Mapping[str, Any]]:
     if error.summary is not None and error.summary.get("format") == "loadstone-run":
         # It was the first, so there are no others.
         found = [error.summary]
-    elif error.path is not None:
-        found = [bundle.summary for bundle in Series.read(error.path).bundles()]
+    elif error.bundle is not None:
+        found = [bundle.summary for bundle in Series.read(error.bundle).bundles()]
     elif error.summary is not None and isinstance(error.summary.get("runs"), list):
         found = error.summary["runs"]
     if isinstance(cause := error.__cause__, Kept) and cause.summary is not None:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from loadstone._kept import Kept
+from loadstone.cli._command import in_options
 from loadstone.cli._perform import Shown
 from loadstone.cli._show import show_json
 from loadstone.cli._summary import content_lines, stopped_early
+from loadstone.errors import Kept
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -61,7 +62,7 @@ class ShownSuite(Shown):
                 click.echo(line)
         super().end(failure)
         for note in _remarks(rows, runs):
-            click.echo(f"note: {note}", err=True)
+            click.echo(f"note: {in_options(note)}", err=True)
 
 
 _UNITS = {
@@ -122,7 +123,7 @@ def help_of(suite: Suite, ctx: click.Context, formatter: click.HelpFormatter) ->
     with formatter.indentation():
         for paragraph in (
             suite.title[0].upper() + suite.title[1:] + ".",
-            suite.about,
+            in_options(suite.about, ctx),
             f"From: {suite.source}",
         ):
             formatter.write_text(paragraph)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from loadstone.cli._command import in_options
 from loadstone.cli._show import console, human_bytes, human_time
 
 # Names in summaries and above columns; the last is told only where a row has it.
@@ -96,7 +97,7 @@ def show(summary: Mapping[str, Any]) -> None:
                 f"warning: the log lacks {share} of the requests, which came too fast for it", err=True
             )
     for note in [*summary.get("notes", []), *summary.get("warnings", [])]:
-        click.echo(f"note: {note}", err=True)
+        click.echo(f"note: {in_options(note)}", err=True)
 
 
 def content_lines(content: Mapping[str, Any]) -> list[str]:

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from loadstone import Error
-from loadstone._kept import Kept
 from loadstone._scratch import scratch
 from loadstone._signals import status
 from loadstone._units import number
 from loadstone.cli import _show
-from loadstone.cli._command import Command
+from loadstone.cli._command import Command, in_options
 from loadstone.cli._confirm import confirm_plans
 from loadstone.cli._options import BACKENDS, grouped, options, run_options
 from loadstone.cli._reading import reading_options
 from loadstone.cli._show import console, counted, human_time, show_json
 from loadstone.cli._summary import content_asked
 from loadstone.cli._types import DURATION, Alike, Count
+from loadstone.errors import Kept
 
 if TYPE_CHECKING:
     from loadstone.study import NamedRun, Schedule
@@ -242,10 +242,10 @@ def show(summary: Mapping[str, Any]) -> None:
         if row["note"]:
             click.echo(f"note: {row['title']}: {row['note']}")
     for note in summary.get("notes", []):
-        click.echo(f"note: {note}")
+        click.echo(f"note: {in_options(note)}")
     if content:
         click.echo(f"content: {content['text']}")
-    if verdict := summary.get("verdict"):
+    if verdict := in_options(summary.get("verdict") or ""):
         click.echo(f"device and host: {verdict}" if content else verdict)
 
 

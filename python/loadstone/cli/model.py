@@ -12,7 +12,7 @@ import click
 from loadstone import Error, _values
 from loadstone._text import one_line
 from loadstone.cli import _model_algebra, _model_check, _model_many, _model_share
-from loadstone.cli._command import Command, Group, Of
+from loadstone.cli._command import Command, Group, Of, in_options
 from loadstone.cli._model_check import compare_with, show_aspects, show_check
 from loadstone.cli._model_share import show_chain
 from loadstone.cli._plugin import features, own_features, plugin_option
@@ -300,7 +300,7 @@ def fit(
         "warnings": warnings,
     }
     for warning in warnings:
-        click.echo(f"warning: {warning}", err=True)
+        click.echo(f"warning: {in_options(warning)}", err=True)
     if steps:
         found["steps"] = [dataclasses.asdict(step) for step in steps]
         found["error"] = min(step.error for step in steps)
@@ -471,7 +471,7 @@ def show(model: str, rows: int, plot: str | None, force: bool, as_json: bool) ->
     for change in source.get("changes", []):
         click.echo(f"  changed: {one_line(change)}")
     for warning in source["warnings"]:
-        click.echo(f"  warning: {one_line(warning)}")
+        click.echo(f"  warning: {in_options(one_line(warning))}")
     _show_phases(fitted, rows)
     for name in fitted.dimensions:
         _bars(fitted, name, rows)

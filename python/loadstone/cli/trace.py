@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from loadstone.cli._command import Group, Of
+from loadstone.cli._command import Group, Of, in_options
 from loadstone.cli._reading import reading_options
 from loadstone.cli._show import console as _show_console
 from loadstone.cli._show import human_bytes, human_time, json_option, plain_console, progress, show_json
@@ -89,7 +89,7 @@ def _show_notes(info: dict[str, Any]) -> None:
     for text in _counts(info):
         click.echo(f"note: {text}", err=True)
     for text in info["warnings"]:
-        click.echo(f"warning: {text}", err=True)
+        click.echo(f"warning: {in_options(text)}", err=True)
 
 
 @command.command()
@@ -359,7 +359,7 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
         facts.append(("flags", ", ".join(f"{name} {n:,}" for name, n in found["flags"])))
     facts.append(("also counted", "; ".join(_counts(info)) or "nothing lost, nothing out of order"))
     facts += [("done to it", text) for text in info["history"]]
-    facts += [("warning", text) for text in info["warnings"]]
+    facts += [("warning", in_options(text)) for text in info["warnings"]]
     return facts
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
 
 from loadstone import Error, _core
-from loadstone._values import Misused
 from loadstone.content._examine import Progress, examine
+from loadstone.errors import OptionError
 
 READ = 2 << 30
 """Bytes that are read after a run, at most."""
@@ -50,14 +50,18 @@ def of_options(
     """
     if kind is not None and kind != "unique":
         if dedupe is not None or compress is not None or unit is not None:
-            raise Misused(
-                f"`content` {kind}: a dataset says itself what is alike and compressible; leave out "
-                "`dedupe`, `compress` and `dedupe_unit`"
+            raise OptionError(
+                "content",
+                kind,
+                "a dataset says itself what is alike and compressible; leave out "
+                "`dedupe`, `compress` and `dedupe_unit`",
             )
         return _of_dataset(kind)
     if kind is None and dedupe is None and compress is None:
         if unit is not None:
-            raise Misused("`dedupe_unit`: says how `dedupe` and `compress` are meant; give one of them")
+            raise OptionError(
+                "dedupe_unit", None, "says how `dedupe` and `compress` are meant; give one of them"
+            )
         return None
     return {
         "compress": 1.0 if compress is None else compress,
@@ -70,14 +74,14 @@ def _of_dataset(kind: str) -> Content:
     """Of ``dataset:FILE`` and ``dataset:FILE@SNAPSHOT``."""
     path = kind.removeprefix("dataset:")
     if path == kind or not path:
-        raise Misused(
-            f"`content` {kind}: use unique or dataset:FILE, with a series that loadstone dataset makes"
+        raise OptionError(
+            "content", kind, "use unique or dataset:FILE, with a series that loadstone dataset makes"
         )
     if os.path.isfile(path):
         return {"dataset": os.path.abspath(path)}
     if (split := re.fullmatch(r"(.+)@(\d+)", path)) and os.path.isfile(split[1]):
         return {"dataset": os.path.abspath(split[1]), "snapshot": int(split[2])}
-    raise Misused(f"`content` {kind}: {path} is no file; loadstone dataset scan or create makes one")
+    raise OptionError("content", kind, f"{path} is no file; loadstone dataset scan or create makes one")
 
 
 def of_run(

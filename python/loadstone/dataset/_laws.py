@@ -8,8 +8,8 @@ import re
 from typing import Any, TypedDict
 
 from loadstone import Error
-from loadstone._values import Misused
 from loadstone.dataset._scan import Path
+from loadstone.errors import OptionError
 
 SIZES = ("impressions", "specsfs-69g", "specsfs-768g")
 """Laws of file sizes by name."""
@@ -79,7 +79,7 @@ def finite(text: str) -> float:
 def within(number: float, what: str, least: float, most: float) -> float:
     """The number itself; raises ``Error`` where it is not between the two, as nothing is of ``nan``."""
     if not least <= number <= most:
-        raise Misused(f"{what} of {number:g}: use {least:g} to {most:g}")
+        raise OptionError(None, None, f"{what} of {number:g}: use {least:g} to {most:g}")
     return number
 
 
@@ -99,15 +99,19 @@ def parse_sizes(text: str) -> dict[str, Any]:
         try:
             mu, sigma = (finite(part) for part in text.removeprefix("lognormal:").split(","))
         except ValueError:
-            raise Misused(f"{text!r}: write mean and deviation of the logarithm, lognormal:9.5,1.5") from None
+            raise OptionError(
+                None, None, f"{text!r}: write mean and deviation of the logarithm, lognormal:9.5,1.5"
+            ) from None
         return {"kind": "lognormal", "mu": mu, "sigma": sigma, "tail": None}
     if os.path.isfile(text):
         rows = _rows(text, 3)
         cells = [{"above": int(above), "to": int(to), "files": files} for above, to, files in rows]
         return {"kind": "table", "cells": cells, "mean": 0.5}
-    raise Misused(
+    raise OptionError(
+        None,
+        None,
         f"{text!r} is no law of file sizes: use {', '.join(SIZES)}, lognormal:MU,SIGMA, or a file whose "
-        "lines have the bytes that files are larger than, those they have at most, and how many there are"
+        "lines have the bytes that files are larger than, those they have at most, and how many there are",
     )
 
 
@@ -125,9 +129,11 @@ def parse_depths(text: str) -> list[float]:
             return [share if share > _RARE else 0.0 for share in shares]
         return [finite(part) for part in text.split(",")]
     except ValueError:
-        raise Misused(
+        raise OptionError(
+            None,
+            None,
             f"{text!r} are no depths: write poisson:MEAN with a mean of up to 500, or shares from the root "
-            "on, like 1,5,20,10"
+            "on, like 1,5,20,10",
         ) from None
 
 
@@ -144,7 +150,7 @@ def parse_duplicates(source: Path) -> list[tuple[int, float]]:
         try:
             return [(int(times), share) for times, share in found]
         except ValueError:
-            raise Misused(f"{text!r}: times are whole numbers, 1=90,2=7,4=3") from None
+            raise OptionError(None, None, f"{text!r}: times are whole numbers, 1=90,2=7,4=3") from None
     with open(text, encoding="utf-8", errors="replace") as file:
         content = file.read()
     if "refcnt" in content:
@@ -211,5 +217,5 @@ def _shares(text: str, what: str, example: str) -> list[tuple[str, float]]:
         except ValueError:
             equals = ""
         if not equals:
-            raise Misused(f"{part!r} in {what}: write a name and a share, like {example}")
+            raise OptionError(None, None, f"{part!r} in {what}: write a name and a share, like {example}")
     return found

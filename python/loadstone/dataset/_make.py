@@ -10,8 +10,8 @@ from typing import Literal, TypedDict, cast
 
 from loadstone import Error, _core
 from loadstone._files import is_part
-from loadstone._values import Misused
 from loadstone.dataset._scan import Chunking, Path, Progress, Snapshot, describe
+from loadstone.errors import OptionError
 
 
 class Step(TypedDict):
@@ -136,7 +136,9 @@ def write(
     form = "tar" if tar else "hashes" if hashes else "files"
     described = describe(series)
     if seed is not None and described["meta"].get("seed") is not None:
-        raise Misused("--seed: the series was made, and its content has a seed of its own; leave it out")
+        raise OptionError(
+            "seed", None, "the series was made, and its content has a seed of its own; leave it out"
+        )
     count = len(described["snapshots"])
     single = snapshots == "last" or isinstance(snapshots, int)
     if isinstance(snapshots, str):
@@ -153,12 +155,12 @@ def write(
         if inside := next((path for path in paths if os.path.exists(path) and is_part(path, series)), None):
             raise Error(f"{inside}: is the series that is read; name another directory")
         if form != "files" and (taken := next((path for path in paths if os.path.isdir(path)), None)):
-            raise Error(f"{taken}: is a directory; move it away, or name another one with --to")
+            raise Error(f"{taken}: is a directory; move it away, or name another one with `to`")
         if link := next((path for path in paths if os.path.islink(path)), None):
             raise Error(f"{link}: is a link, and nothing is written through one; name another directory")
         if snapshots == "all" and (other := _beyond(os.fspath(to), count, ending)):
             raise Error(
-                f"{other}: belongs to a longer series; remove it, or name another directory with --to"
+                f"{other}: belongs to a longer series; remove it, or name another directory with `to`"
             )
     options = {
         "snapshots": numbers,

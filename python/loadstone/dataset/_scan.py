@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NotRequired, TypedDict, cast
 
 from loadstone import Error, _core, _values
-from loadstone._values import Misused
+from loadstone.errors import OptionError
 
 Path = str | os.PathLike[str]
 Progress = Callable[[int, int], object]
@@ -222,11 +222,13 @@ def parse_chunking(text: str) -> Chunking:
     try:
         sizes = [_values.size(part) for part in rest.split(",")] if rest else []
     except Error as error:
-        raise Misused(f"{text!r} is not a chunking: {error}") from None
+        raise OptionError(None, None, f"{text!r} is not a chunking: {error}") from None
     if kind == "fastcdc" and not sizes:
         sizes = [2 << 10, 8 << 10, 64 << 10]
     if kind == "fastcdc" and len(sizes) == 3:
         return {"kind": kind, "min": sizes[0], "average": sizes[1], "max": sizes[2]}
     if kind == "fixed" and len(sizes) == 1:
         return {"kind": kind, "size": sizes[0]}
-    raise Misused(f"{text!r} is not a chunking; write it like fastcdc, fastcdc:2k,8k,64k or fixed:4k")
+    raise OptionError(
+        None, None, f"{text!r} is not a chunking; write it like fastcdc, fastcdc:2k,8k,64k or fixed:4k"
+    )

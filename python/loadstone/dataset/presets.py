@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from loadstone._values import Misused
 from loadstone.dataset._laws import SIGMA, Laws, laws
 from loadstone.dataset._scan import Path
+from loadstone.errors import OptionError
 
 PREFIX = "preset:"
 """How presets are named where a profile is asked for."""
@@ -211,5 +211,5 @@ def preset(name: str) -> Preset:
     """A preset by its name, with or without :data:`PREFIX`."""
     plain = name.removeprefix(PREFIX)
     if plain not in PRESETS:
-        raise Misused(f"{name!r} is no preset: there are {', '.join(PRESETS)}")
+        raise OptionError(None, None, f"{name!r} is no preset: there are {', '.join(PRESETS)}")
     return PRESETS[plain]

@@ -16,7 +16,7 @@ from loadstone import Error, _entries
 from loadstone._files import aside, refuse
 from loadstone._scratch import scratch
 from loadstone._text import refuse_no_text, visible
-from loadstone._values import Misused
+from loadstone.errors import OptionError
 from loadstone.exporters._load import READ, WRITE, Job, Load, digest
 from loadstone.model import Model, Portrait, compare, portrait
 from loadstone.model.description import bytes_text
@@ -81,7 +81,9 @@ def _named(to: str) -> Exporter:
     exporter = _entries.load(GROUP, to)
     if exporter is None:
         names = ", ".join(exporters())
-        raise Misused(f"there is no exporter {to!r}; there are {names}; or name a file in Python with one")
+        raise OptionError(
+            None, None, f"there is no exporter {to!r}; there are {names}; or name a file in Python with one"
+        )
     if not callable(exporter):
         raise Error(f"the exporter {to} is {type(exporter).__name__}, not a function export(load, target)")
     return cast(Exporter, exporter)
@@ -104,7 +106,7 @@ def export(
     exporter, a file exists, or the exporter cannot express the model at all.
     """
     if not target.strip() or target.startswith("null:"):
-        raise Error(f"{target!r}: {to} cannot run on it; name a file or device for --on")
+        raise Error(f"{target!r}: {to} cannot run on it; name a file or device")
     refuse_no_text(target, f"as what {to} reads is")
     exporter = _named(to)
     load = digest(model, name, pieces)

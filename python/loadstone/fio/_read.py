@@ -28,7 +28,7 @@ class FioError(Error):
 
     def __init__(self, file: str, line: int, what: str) -> None:
         """``file`` as the user named it."""
-        super().__init__(f"{file}:{line}: {what}")
+        super().__init__(f"{file}:{line}: {what}", path=file)
         self.file, self.line, self.what = file, line, what
 
 
@@ -39,7 +39,7 @@ def together(faults: Sequence[FioError]) -> None:
     if not ordered:
         return
     first, *others = ordered
-    raise FioError(first.file, first.line, "\n".join([first.what, *map(str, others[:_MOST_FAULTS])]))
+    raise FioError(first.file, first.line or 1, "\n".join([first.what, *map(str, others[:_MOST_FAULTS])]))
 
 
 @dataclass(frozen=True)

@@ -413,7 +413,7 @@ def picture(found: dict[str, Any], out: Path, *, force: bool = False, title_text
 
     path = FilePath(os.fspath(out))
     if path.exists() and not force:
-        raise Error(f"{path}: the file exists; choose another name, or overwrite it with --force")
+        raise Error(f"{path}: the file exists; choose another name, or overwrite it with `force`")
     figure = Figure(figsize=(11, 4), layout="constrained")
     FigureCanvasAgg(figure)
     curves = found["miss_ratio"]

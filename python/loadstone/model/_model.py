@@ -137,14 +137,14 @@ class Model:
         if mean < _FEW:
             return (
                 f"windows of {self.window:.3g} s have {mean:.1f} requests on average, so the model tells "
-                "when single requests were made; --window makes them longer"
+                "when single requests were made; a longer `window` has more"
             )
         of_matrices = [matrix["requests"] for matrix in self.matrices()]
         if self.requests / max(len(of_matrices), 1) < least:
             mean = self.requests / len(of_matrices)
             return (
                 f"{len(of_matrices):,} matrices have {mean:.1f} requests on average, so the model tells "
-                "what single requests were like; --group and --threshold make fewer"
+                "what single requests were like; `group` and `threshold` make fewer"
             )
         return None
 

@@ -47,7 +47,7 @@ def plot_over_time(
 
     path = FilePath(os.fspath(out))
     if path.exists() and not force:
-        raise Error(f"{path}: the file exists; choose another name, or overwrite it with --force")
+        raise Error(f"{path}: the file exists; choose another name, or overwrite it with `force`")
     picture_ending(path)
     for names in (*((name,) for name in dimensions), *([joint] if joint else [])):
         together(model, names).project(*names)

@@ -170,7 +170,7 @@ def plot(model: Model, out: Path, *, force: bool = False, title_text: str = "") 
 
     path = FilePath(os.fspath(out))
     if path.exists() and not force:
-        raise Error(f"{path}: the file exists; choose another name, or overwrite it with --force")
+        raise Error(f"{path}: the file exists; choose another name, or overwrite it with `force`")
     names = [n for n in model.dimensions if len(coarse(model.marginal(n), 64)) > 1]
     rows = 1 + (len(names) + 1) // 2
     figure = Figure(figsize=(11, 2.7 * rows), layout="constrained")

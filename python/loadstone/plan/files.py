@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from loadstone import Error, _core
-from loadstone._values import Misused
+from loadstone.errors import OptionError, PlanError
 from loadstone.plan.kinds import refuse_others
 from loadstone.plan.options import NOTHING, Place, RunOptions
 from loadstone.plan.over import over
@@ -30,35 +30,39 @@ def load_plan(path: Place, on: Place | None = None, options: RunOptions = NOTHIN
     refuse_others("plan", os.fspath(path), options.given())
     variables = {name: str(value) for name, value in options.variables.items()}
     plan = _read_plan(path, variables)
+    found = over(_checked(path, plan), str(path), options)
+    _refuse_pipes(path, found)
+    _refuse_unnamed(path, found, on, [*map(os.path.abspath, options.allow_destroy), *variables.values()])
+    # What the plan was made from is read by no run of it, and may be gone.
+    return _checked(path, {**found, "own": own_files([str(path)])})
+
+
+def _checked(path: Place, plan: Mapping[str, Any]) -> dict[str, Any]:
+    """The plan with every default spelled out; raises ``PlanError`` with its file where it cannot be run."""
     try:
-        found = over(check(plan), str(path), options)
-        _refuse_pipes(found)
-        _refuse_unnamed(found, on, [*map(os.path.abspath, options.allow_destroy), *variables.values()])
-        # What the plan was made from is read by no run of it, and may be gone.
-        return check({**found, "own": own_files([str(path)])})
-    except Error as error:
-        text = str(error)
-        if isinstance(error, Misused) or text.startswith(str(path)):
-            raise
-        raise Error(f"{path}: {text}") from None
+        return check(plan)
+    except PlanError as error:
+        facts = {"place": error.place, "column": error.column, "what": error.what, "line": error.line}
+        raise PlanError(f"{path}: {error}", path=os.fspath(path), **facts) from None
 
 
-def _refuse_pipes(plan: Mapping[str, Any]) -> None:
+def _refuse_pipes(file: Place, plan: Mapping[str, Any]) -> None:
     """Raises ``Error`` where a plan reads what never ends: only a person at the terminal may mean a pipe."""
     for artefact in plan.get("artefacts", ()):
         for path in _core.trace_files(artefact["path"]):
             if not os.path.isfile(path):
-                raise Error(f"{path}: is a pipe, a device or a directory, and a plan reads files only")
+                what = "is a pipe, a device or a directory, and a plan reads files only"
+                raise Error(f"{file}: {path}: {what}", path=path)
 
 
-def _refuse_unnamed(plan: Mapping[str, Any], on: Place | None, others: Iterable[Place]) -> None:
+def _refuse_unnamed(file: Place, plan: Mapping[str, Any], on: Place | None, others: Iterable[Place]) -> None:
     """Raises ``Error`` where a plan makes something that lies below nothing the command line names.
 
     ``others``: what is named besides ``on``, which must name something.
     """
     paths = [target["path"] for target in plan["targets"] if target["kind"] != "null"]
     if on and not any(_is_below(path, on) for path in paths):
-        raise Misused(f"`on` {on}: no target of the plan lies there")
+        raise OptionError("on", on, "no target of the plan lies there")
     named = [*([on] if on else []), *(path for path in others if os.path.isabs(path))]
     # What is there is only read, or given up by its name.
     made = (
@@ -69,7 +73,7 @@ def _refuse_unnamed(plan: Mapping[str, Any], on: Place | None, others: Iterable[
     for path in made:
         if not any(_is_below(path, one) for one in named):
             what = "is written by the plan, and nothing on the command line names it"
-            raise Error(f"{path}: {what}; add `on` {path}, or a directory above it")
+            raise Error(f"{file}: {path}: {what}; add `on` {path}, or a directory above it", path=path)
 
 
 def _is_below(path: Place, above: Place) -> bool:
@@ -96,12 +100,13 @@ def _read_plan(path: Place, variables: Mapping[str, str]) -> Any:
 
     text = re.sub(r"\$\{(\w+)\}", value, text)
     if unused := variables.keys() - used:
-        raise Misused(f"`variables` {min(unused)}: {path} has no variable {min(unused)}")
+        raise OptionError("variables", min(unused), f"{path} has no variable {min(unused)}")
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise Error(f"{path}, line {error.lineno}: is no JSON: {error.msg}") from None
+        text = f"{path}, line {error.lineno}: is no JSON: {error.msg}"
+        raise PlanError(text, path=os.fspath(path), line=error.lineno, column=error.colno) from None
     except RecursionError:
-        raise Error(f"{path}: is no plan: it is nested too deeply") from None
+        raise PlanError(f"{path}: is no plan: it is nested too deeply", path=os.fspath(path)) from None
     except ValueError as error:
-        raise Error(f"{path}: is no plan: {error}") from None
+        raise PlanError(f"{path}: is no plan: {error}", path=os.fspath(path)) from None

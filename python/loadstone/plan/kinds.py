@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from loadstone import Error
-from loadstone._values import Misused
+from loadstone.errors import OptionError
 
 Kind = Literal["trace", "model", "plan", "script", "jobs", "benchmark", "suite", "name"]
 """Of what is run or replayed; a name is that of a uniform load."""
@@ -70,6 +70,7 @@ _OF_WORKLOADS = frozenset[str]().union(*TAKES.values())
 
 _IN_A_DIRECTORY = "runs in a directory, and a state is that of files and devices"
 _OF_CALLS = "makes system calls one after the other, so there is no back end to choose"
+_NO_ORDER = "says nothing of what waits for what; models that loadstone model fit --think makes do"
 _OF_TRACES = "has no requests of a trace or model"
 
 _WHY: Mapping[Kind, Mapping[str, str]] = {
@@ -85,9 +86,7 @@ _WHY: Mapping[Kind, Mapping[str, str]] = {
     },
     "name": {
         "pace": "has no times of its own; use `rate` for an open pace",
-        "order": "says nothing of what waits for what; models fitted with --think do",
-        "independent": "says nothing of what waits for what; models fitted with --think do",
-        "think": "says nothing of what waits for what; models fitted with --think do",
+        **dict.fromkeys(("order", "independent", "think"), _NO_ORDER),
         "maps": "goes to one target, which `on` names",
         "offsets": "never goes beyond its target's end",
     },
@@ -97,7 +96,7 @@ _WHY: Mapping[Kind, Mapping[str, str]] = {
         "pace": _OF_TRACES,
         "requests": "ends when its jobs say; `duration` ends them at a time",
         "fill": "is a job file of fio; overwrite=1 in a job has its files written first",
-        "log": "may be several runs; --dry-run prints their plans, and loadstone run PLAN takes `log`",
+        "log": "may be several runs; run one of the plans that loadstone run --dry-run prints",
     },
 }
 _OF_FILES: Mapping[str, str] = {
@@ -115,7 +114,7 @@ _ONLY = {
 }
 
 
-class Unused(Misused):
+class Unused(OptionError):
     """An option that means nothing to what it was given for."""
 
 
@@ -146,7 +145,7 @@ def refuse_others(kind: Kind, workload: str, given: Iterable[str]) -> None:
     for name in sorted(given, key=lambda one: one not in _ONLY):
         if name in _OF_WORKLOADS and name not in TAKES[kind]:
             reason = why(kind, name)
-            raise Unused(f"`{name}`: {workload}{':' if reason.startswith('a ') else ''} {reason}")
+            raise Unused(name, None, f"{workload}{':' if reason.startswith('a ') else ''} {reason}")
 
 
 def kind_of(workload: str) -> Kind | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from loadstone import Error, _values
-from loadstone._values import Misused
+from loadstone.errors import OptionError
 
 # A request can move no more, see crates/plan.
 _MOST = 1 << 28
@@ -16,7 +16,7 @@ def _bytes(text: str, whole: str) -> int:
     try:
         return _values.size(text)
     except Error as error:
-        raise Misused(f"`bs` {whole}: {error}; several are written 4k-64k or 4k:60,64k:40") from None
+        raise OptionError("bs", whole, f"{error}; several are written 4k-64k or 4k:60,64k:40") from None
 
 
 def sizes_of(bs: int | str) -> tuple[int, list[dict[str, Any]]]:
@@ -34,21 +34,21 @@ def sizes_of(bs: int | str) -> tuple[int, list[dict[str, Any]]]:
         least = _bytes(low, text)
         most = _bytes(high, text) if dash else least
         if most < least:
-            raise Misused(f"`bs` {text}: goes from {low.strip()} down to {high.strip()}; exchange them")
+            raise OptionError("bs", text, f"goes from {low.strip()} down to {high.strip()}; exchange them")
         if most > _MOST:
-            raise Misused(f"`bs` {text}: one request can move at most {_MOST >> 20}m")
+            raise OptionError("bs", text, f"one request can move at most {_MOST >> 20}m")
         if colon or len(parts) > 1:
             try:
                 weight = _values.number(share)
             except Error:
                 weight = -1.0
             if weight < 0:
-                raise Misused(f"`bs` {text}: {part.strip()} needs its share; write 4k:60,64k:40")
+                raise OptionError("bs", text, f"{part.strip()} needs its share; write 4k:60,64k:40")
         else:
             weight = 1.0
         spans.append((weight, least, most))
     if not any(weight for weight, _, _ in spans):
-        raise Misused(f"`bs` {text}: the shares are all 0")
+        raise OptionError("bs", text, "the shares are all 0")
     unit = min(least for _, least, _ in spans)
     if len(spans) == 1 and spans[0][1] == spans[0][2]:
         return unit, []
@@ -83,12 +83,12 @@ def skew_of(text: str) -> dict[str, Any]:
     name, _, numbers = text.strip().partition(":")
     parameters = _SKEWS.get(name)
     if parameters is None:
-        raise Misused(f"`skew` {text}: is none of {', '.join(_SKEWS)}")
+        raise OptionError("skew", text, f"is none of {', '.join(_SKEWS)}")
     try:
         values = [_values.number(number) for number in numbers.split(",")] if numbers else []
     except Error:
         values = []
     if len(values) != len(parameters):
         wanted = f"{name}:{','.join(p.upper() for p in parameters)}".rstrip(":")
-        raise Misused(f"`skew` {text}: write {wanted}")
+        raise OptionError("skew", text, f"write {wanted}")
     return {"kind": name, **dict(zip(parameters, values, strict=True))}

@@ -8,7 +8,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from loadstone import Error, _core, _values
-from loadstone._values import Misused
+from loadstone.errors import OptionError
 
 if TYPE_CHECKING:
     from loadstone.content import Content
@@ -187,27 +187,29 @@ class RunOptions:
     """Name of the group (VM, client, host) the load belongs to."""
 
     def __post_init__(self) -> None:
-        """Reads texts, and raises ``Misused`` for values that no run can have."""
+        """Reads texts, and raises ``OptionError`` for values that no run can have."""
         for name, read in _TEXTS.items():
             if isinstance(value := getattr(self, name), str):
                 try:
                     object.__setattr__(self, name, read(value))
                 except Error as error:
-                    raise Misused(f"`{name}`: {error}") from None
+                    raise OptionError(name, None, str(error)) from None
             elif name != "cpus" and (isinstance(value, bool) or not isinstance(value, int | float | None)):
-                raise Misused(f"`{name}`: {value!r} is no number")
+                raise OptionError(name, None, f"{value!r} is no number")
         for name, choices in _CHOICES.items():
             if (value := getattr(self, name)) is not None and value not in choices:
-                raise Misused(f"`{name}`: {value!r} must be one of: {', '.join(choices)}")
+                raise OptionError(name, None, f"{value!r} must be one of: {', '.join(choices)}")
         for name, least in _LEAST.items():
             if (value := getattr(self, name)) is not None and not least <= value < float("inf"):
-                raise Misused(f"`{name}`: {value} is out of range: use {least} or more")
+                raise OptionError(name, None, f"{value} is out of range: use {least} or more")
         if self.interval is not None and not 0.001 <= self.interval < float("inf"):
-            raise Misused(f"`interval`: {self.interval} is no length of an interval: use 0.001 s or more")
+            raise OptionError(
+                "interval", None, f"{self.interval} is no length of an interval: use 0.001 s or more"
+            )
         if isinstance(self.allow_destroy, str | os.PathLike):
             object.__setattr__(self, "allow_destroy", (self.allow_destroy,))
         if not isinstance(self.verify, bool | Mapping):
-            raise Misused(f"`verify`: {self.verify!r} must be True or False")
+            raise OptionError("verify", None, f"{self.verify!r} must be True or False")
 
     def given(self) -> dict[str, Any]:
         """Those that say something, by name."""
@@ -273,7 +275,7 @@ def pace_of(pace: Pace, name: str = "pace") -> dict[str, object]:
     else:
         speed = float(pace)
     if speed is None or not 0 < speed < float("inf"):
-        raise Misused(f"`{name}` {pace!r}: write recorded, max, or an acceleration such as x2 or x0.5")
+        raise OptionError(name, f"{pace!r}", "write recorded, max, or an acceleration such as x2 or x0.5")
     return {"kind": "open", "speed": speed}
 
 
@@ -291,18 +293,18 @@ def arrival_of(text: str) -> dict[str, object]:
     name, _, numbers = text.strip().partition(":")
     if name == "trace":
         if not numbers:
-            raise Misused(f"`arrival` {text}: write trace:FILE")
+            raise OptionError("arrival", text, "write trace:FILE")
         return {"kind": name, "artefact": "arrivals"}
     parameters = _ARRIVALS.get(name)
     if parameters is None:
-        raise Misused(f"`arrival` {text}: is none of {', '.join(_ARRIVALS)}, trace:FILE")
+        raise OptionError("arrival", text, f"is none of {', '.join(_ARRIVALS)}, trace:FILE")
     try:
         values = [_values.number(number) for number in numbers.split(",")] if numbers else []
     except Error:
         values = []
     if len(values) != len(parameters):
         wanted = f"{name}:{','.join(p.removesuffix('_s').upper() for p in parameters)}".rstrip(":")
-        raise Misused(f"`arrival` {text}: write {wanted}")
+        raise OptionError("arrival", text, f"write {wanted}")
     return {"kind": name, **dict(zip(parameters, values, strict=True))}
 
 
@@ -310,7 +312,7 @@ def backend_of(asked: Backend | None, null: bool) -> str:
     """The backend: the one asked for, or the best there is."""
     if null:
         if asked not in (None, "auto", "null"):
-            raise Misused(f"`backend` {asked}: the target null: performs nothing; name a file or a device")
+            raise OptionError("backend", asked, "the target null: performs nothing; name a file or a device")
         return "null"
     if asked in (None, "auto"):
         return "sync" if _core.uring_refused() else "io_uring"
@@ -325,12 +327,14 @@ def depth_of(depth: int | None, backend: str, is_open: bool) -> int:
 
 
 def pace_asked(options: RunOptions) -> Pace:
-    """The pace of what depends on nothing. Raises ``Misused`` for options that contradict the order."""
+    """The pace of what depends on nothing. Raises ``OptionError`` for options that contradict the order."""
     if options.order != "dependency":
         for name in ("independent", "think", "within"):
             if getattr(options, name) is not None:
-                raise Misused(f"`{name}`: needs `order` dependency")
+                raise OptionError(name, None, "needs `order` dependency")
         return "recorded" if options.pace is None else options.pace
     if options.pace is not None:
-        raise Misused("`pace`: with `order` dependency, `independent` says the pace of what depends on none")
+        raise OptionError(
+            "pace", None, "with `order` dependency, `independent` says the pace of what depends on none"
+        )
     return "recorded" if options.independent is None else options.independent

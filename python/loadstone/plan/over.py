@@ -37,7 +37,9 @@ def over(plan: Mapping[str, Any], path: str, options: RunOptions) -> dict[str, A
     if options.direct:
         for target in found["targets"]:
             if target["kind"] not in ("file", "device"):
-                raise Unused(f"`direct`: {path}: its target {target['id']} is neither a file nor a device")
+                raise Unused(
+                    "direct", None, f"{path}: its target {target['id']} is neither a file nor a device"
+                )
             target["direct"] = True
     for worker in workers:
         if options.cpus:
@@ -47,7 +49,9 @@ def over(plan: Mapping[str, Any], path: str, options: RunOptions) -> dict[str, A
         if getattr(options, name) is None:
             continue
         if len(workers) > 1 or workers[0]["source"]["kind"] == "program":
-            raise Unused(f"--{name}: {path}: each of its workers says that itself, for its threads; edit it")
+            raise Unused(
+                name, None, f"{path}: each of its workers says that itself, for its threads; edit it"
+            )
         workers[0][name] = getattr(options, name)
     return {**found, "workers": workers, "steps": _steps(plan, path, options)}
 
@@ -58,7 +62,7 @@ def _given_up(plan: Mapping[str, Any], path: str, options: RunOptions) -> list[d
     targets = [{**one} for one in plan["targets"]]
     real = [os.path.abspath(one["path"]) for one in targets if one["kind"] != "null"]
     for unknown in named.difference(real):
-        raise Unused(f"`allow_destroy` {unknown}: is no target of {path}; it has {', '.join(real) or 'none'}")
+        raise Unused("allow_destroy", unknown, f"is no target of {path}; it has {', '.join(real) or 'none'}")
     for one in targets:
         one["allow_destroy"] = one["kind"] != "null" and os.path.abspath(one["path"]) in named
     return targets
@@ -72,7 +76,7 @@ def _outside(plan: dict[str, Any], path: str, options: RunOptions) -> None:
     asked = (options.asked_verify or {}).get("state")
     if asked is not None:
         if not wish:
-            raise Unused(f"`verify_state`: {path}: the plan verifies nothing; edit it")
+            raise Unused("verify_state", None, f"{path}: the plan verifies nothing; edit it")
         plan["verify"] = {**wish, "state": asked}
     elif wish.get("state") is not None:
         what = f"keeps what is known of its targets in {wish['state']}"

@@ -11,8 +11,8 @@ from typing import Any
 import loadstone
 from loadstone import Error, _core
 from loadstone._text import is_text, refuse_no_text
-from loadstone._values import Misused
 from loadstone.content import Content
+from loadstone.errors import PlanError
 from loadstone.plan.words import in_words
 from loadstone.verification import Verify, check_state
 
@@ -33,9 +33,8 @@ def check_made(plan: Mapping[str, Any]) -> dict[str, Any]:
     """The same for a plan that was made here: what is wrong is told by the option that it was made from."""
     try:
         return check(plan)
-    except Error as error:
-        words = in_words(str(error), plan)
-        raise (Misused if words.startswith("`") else Error)(words) from None
+    except PlanError as error:
+        raise in_words(error, plan) from None
 
 
 def with_wishes(

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from loadstone import Error, _core
+from loadstone.errors import PlanError
 from loadstone.plan.words import in_words
 
 
@@ -20,8 +21,9 @@ def rehearse(plans: Sequence[Mapping[str, Any]], names: Sequence[str] | None = N
     for plan, name in zip(plans, names or [""] * len(plans), strict=True):
         try:
             _core.rehearse(json.dumps(plan), made)
-        except _core.Error as error:
-            raise Error(f"{name}{': ' if name else ''}{in_words(str(error), plan)}") from None
+        except Error as error:
+            found = in_words(error, plan) if isinstance(error, PlanError) else error
+            raise Error(f"{name}{': ' if name else ''}{found}") from None
         made += [
             target["path"]
             for target in plan["targets"]

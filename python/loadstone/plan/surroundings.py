@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from loadstone import Error, _values
-from loadstone._values import Misused
+from loadstone.errors import OptionError
 from loadstone.plan.options import Cache, RunOptions
 
 _SHARE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)x-ram", re.A)
@@ -88,9 +88,10 @@ def _limits(root: Path) -> Iterator[int]:
 def steps_of(cache: Cache | None, memory_limit: int | None, usual: Cache) -> list[dict[str, object]]:
     """The steps between making targets ready and the load."""
     if cache == "none" and memory_limit is not None:
-        raise Misused(
-            "`cache` none: with `memory_limit`, pages that are cached already would not count; "
-            "use drop or remount"
+        raise OptionError(
+            "cache",
+            "none",
+            "with `memory_limit`, pages that are cached already would not count; use drop or remount",
         )
     if cache is None:
         cache = "drop" if memory_limit is not None else usual
@@ -114,8 +115,8 @@ def priorities_of(options: RunOptions) -> dict[str, object]:
     if (text := options.ioprio) is not None:
         name, sign, level = text.strip().partition(":")
         if name not in _CLASSES or (sign and level not in tuple("01234567")):
-            raise Misused(
-                f"`ioprio` {text}: write idle, best-effort:LEVEL or realtime:LEVEL, 0 (highest) to 7"
+            raise OptionError(
+                "ioprio", text, "write idle, best-effort:LEVEL or realtime:LEVEL, 0 (highest) to 7"
             )
         # 4 is what the kernel gives a thread of usual niceness.
         usual = 0 if name == "idle" else 4
@@ -128,10 +129,10 @@ def size_of(options: RunOptions) -> int | None:
     if not isinstance(text := options.size, str):
         return text
     if len(parts := re.split("[,-]", text)) > 1 and all(parts) and memory_share(text) is None:
-        raise Misused(f"`size` {text}: one size is wanted; suites such as iozone take several")
+        raise OptionError("size", text, "one size is wanted; suites such as iozone take several")
     try:
         if (share := memory_share(text)) is not None:
             return of_memory(share, options.memory_limit)
         return _values.size(text)
     except Error as error:
-        raise Misused(f"`size`: {error}") from None
+        raise OptionError("size", None, str(error)) from None

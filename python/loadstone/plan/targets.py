@@ -93,7 +93,7 @@ def tree(name: Place, allow_destroy: Iterable[Place]) -> dict[str, Any]:
     path = os.path.abspath(name)
     allowed = [os.path.abspath(p) for p in allow_destroy]
     if unknown := [p for p in allowed if p != path]:
-        raise Unused(f"`allow_destroy` {unknown[0]}: is no target of this run")
+        raise Unused("allow_destroy", unknown[0], "is no target of this run")
     parent = os.path.dirname(path)
     if not os.path.exists(path) and not os.path.isdir(parent):
         raise Error(f"{path}: cannot be made: the directory {parent} does not exist")
@@ -158,7 +158,7 @@ def refuse_on_null(options: RunOptions) -> None:
     }
     for name, wanted in asked.items():
         if wanted:
-            raise Unused(f"`{name}`: the target null: performs and keeps nothing; name a file or a device")
+            raise Unused(name, None, "the target null: performs and keeps nothing; name a file or a device")
 
 
 def check_allowed(found: Iterable[Found], allow_destroy: Iterable[Place]) -> None:
@@ -166,7 +166,7 @@ def check_allowed(found: Iterable[Found], allow_destroy: Iterable[Place]) -> Non
     known = {f.path for f in found}
     for path in allow_destroy:
         if os.path.abspath(path) not in known:
-            raise Unused(f"`allow_destroy` {os.fspath(path)}: is no target of this run")
+            raise Unused("allow_destroy", os.fspath(path), "is no target of this run")
 
 
 def blocks(size: int) -> int:

@@ -7,37 +7,39 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from loadstone.errors import Error, OptionError, PlanError
+
 _OPTIONS = {
-    "workers.depth": "`depth`",
-    "workers.pace.speed": "`pace`",
-    "workers.requests": "`requests`",
-    "workers.order": "`order`",
-    "workers.think": "`think`",
-    "workers.backend": "`backend`",
-    "workers.cpus": "`cpus`",
-    "workers.nice": "`nice`",
-    "workers.ioprio": "`ioprio`",
-    "workers.ioprio.level": "`ioprio`",
-    "workers.source.reads": "`variables` reads",
-    "workers.source.size": "`bs`",
-    "workers.source.sizes": "`bs`",
-    "workers.source.skew": "`skew`",
-    "workers.source.arrival": "`arrival`",
-    "workers.source.rate": "`rate`",
-    "interval_ns": "`interval`",
-    "memory_limit": "`memory_limit`",
-    "steps": "`cache`",
-    "log": "`log`",
-    "verify": "`verify`",
-    "verify.unit": "`verify_unit`",
-    "verify.state": "`verify_state`",
-    "verify.from": "`verify_from`",
-    "content": "`content`",
-    "content.dedupe": "`dedupe`",
-    "content.compress": "`compress`",
-    "content.unit": "`dedupe_unit`",
+    "workers.depth": ("depth", None),
+    "workers.pace.speed": ("pace", None),
+    "workers.requests": ("requests", None),
+    "workers.order": ("order", None),
+    "workers.think": ("think", None),
+    "workers.backend": ("backend", None),
+    "workers.cpus": ("cpus", None),
+    "workers.nice": ("nice", None),
+    "workers.ioprio": ("ioprio", None),
+    "workers.ioprio.level": ("ioprio", None),
+    "workers.source.reads": ("variables", "reads"),
+    "workers.source.size": ("bs", None),
+    "workers.source.sizes": ("bs", None),
+    "workers.source.skew": ("skew", None),
+    "workers.source.arrival": ("arrival", None),
+    "workers.source.rate": ("rate", None),
+    "interval_ns": ("interval", None),
+    "memory_limit": ("memory_limit", None),
+    "steps": ("cache", None),
+    "log": ("log", None),
+    "verify": ("verify", None),
+    "verify.unit": ("verify_unit", None),
+    "verify.state": ("verify_state", None),
+    "verify.from": ("verify_from", None),
+    "content": ("content", None),
+    "content.dedupe": ("dedupe", None),
+    "content.compress": ("compress", None),
+    "content.unit": ("dedupe_unit", None),
 }
-"""The option that a part of a plan was made from."""
+"""The option, and what of it, that a part of a plan was made from."""
 
 
 def _is_program(plan: Mapping[str, Any], worker: int) -> bool:
@@ -46,20 +48,18 @@ def _is_program(plan: Mapping[str, Any], worker: int) -> bool:
     return found
 
 
-def in_words(message: str, plan: Mapping[str, Any]) -> str:
-    """A message of the plan's check with the user's option, target or file in place of a part of the plan."""
-    if number := re.fullmatch(r"the plan cannot be read: (.*) at line 1 column (\d+)", message, re.S):
+def in_words(error: PlanError, plan: Mapping[str, Any]) -> Error:
+    """What is wrong with a plan by the user's option, target or file in place of a part of the plan."""
+    if error.place is None:
         # The last name before the place is that of the value.
-        names = re.findall(r'"(\w+)": ', json.dumps(plan)[: int(number[2])])
-        option = f"`{names[-1].removesuffix('_ns')}`" if names else "the load"
-        return f"{option}: {number[1]}"
-    match = re.fullmatch(r"plan, ([\w.\[\]]+): (.*)", message, re.S)
-    if match is None:
-        return message
-    place, what = match.groups()
+        names = re.findall(r'"(\w+)": ', json.dumps(plan)[: error.column])
+        if names:
+            return OptionError(names[-1].removesuffix("_ns"), None, error.what)
+        return Error(f"the load: {error.what}")
+    place, what = error.place, error.what
     targets = {one.get("id"): one.get("path") or "null:" for one in plan.get("targets", ())}
     part = re.sub(r"\[\d+\]", "", place)
-    about: str | None = _OPTIONS.get(part)
+    about: str | None = None
     if found := re.match(r"targets\[(\d+)\]", place):
         about = plan["targets"][int(found[1])].get("path") or "null:"
     elif (found := re.match(r"workers\[(\d+)\]\.depth$", place)) and _is_program(plan, int(found[1])):
@@ -74,4 +74,6 @@ def in_words(message: str, plan: Mapping[str, Any]) -> str:
             what = re.sub(r"^object \d+ ", "the load ", what)
     for ident, path in targets.items():
         what = what.replace(f'target "{ident}"', "it" if path == about else str(path))
-    return f"{about}: {what}" if about else f"the load that is asked for: {what}"
+    if about is None and part in _OPTIONS:
+        return OptionError(*_OPTIONS[part], what)
+    return Error(f"{about or 'the load that is asked for'}: {what}")

@@ -17,9 +17,9 @@ from typing import Any, Literal
 from loadstone import Error, _core
 from loadstone._extras import need
 from loadstone._scratch import scratch
-from loadstone._values import Misused
-from loadstone.bundle import Bundle, Kept, Series, check_free
+from loadstone.bundle import Bundle, Series, check_free
 from loadstone.bundle.figures import not_written_back
+from loadstone.errors import Kept, OptionError
 from loadstone.model import verdict as content_verdict
 from loadstone.observe.metrics import ENGINE, PARAMETERS
 from loadstone.observe.observer import ProbeSpec
@@ -191,7 +191,7 @@ def evaluate(
     except Error as error:
         # What cannot be removed at the end is told, and takes nothing from the results.
         if isinstance(earlier := error.__context__, Kept):
-            raise Kept(f"{earlier}; {error}", earlier.summary, earlier.path) from None
+            raise Kept(f"{earlier}; {error}", earlier.summary, earlier.bundle) from None
         if series is not None:
             raise Kept(f"{error}; the results are in {series.path}", series.summary, series.path) from None
         raise
@@ -237,26 +237,30 @@ def _check(s: Settings) -> None:
     need("scipy")
     for name in s.options.given():
         if name not in EVALUATED:
-            raise Unused(f"`{name}`: evaluations have no such option; leave it out")
+            raise Unused(name, None, "evaluations have no such option; leave it out")
     # What contradicts the order is told before anything is looked at.
     pace_asked(s.options)
     if s.repeat < 2:
-        raise Misused(
-            f"`repeat` {s.repeat}: at least 2 are needed, or there is no noise floor to compare with"
+        raise OptionError(
+            "repeat", s.repeat, "at least 2 are needed, or there is no noise floor to compare with"
         )
     if s.intervals < INTERVALS:
-        raise Misused(f"`intervals` {s.intervals}: at least {INTERVALS} are needed")
+        raise OptionError("intervals", s.intervals, f"at least {INTERVALS} are needed")
     if s.until_decided and s.budget is not None:
-        raise Misused("`until_decided`: takes as long as it takes; leave out `budget`, or give `repeat`")
+        raise OptionError(
+            "until_decided", None, "takes as long as it takes; leave out `budget`, or give `repeat`"
+        )
     if s.options.interval is not None and (s.pace == "max" or s.dependent):
         how = "in order of dependencies" if s.dependent else "at full speed"
-        raise Misused(f"`interval`: {how} intervals are parts of the requests; leave it out")
+        raise OptionError("interval", None, f"{how} intervals are parts of the requests; leave it out")
     content = s.options.asked_content or {}
     if s.reset == "once" and "dataset" in content:
-        raise Misused("`reset` once: runs write the same chunks, so `content` dataset:FILE needs refill")
+        raise OptionError(
+            "reset", "once", "runs write the same chunks, so `content` dataset:FILE needs refill"
+        )
     if s.reset == "once" and content.get("dedupe", 1.0) > 1:
         what = "blocks of one run are no duplicates of another's, so `dedupe` needs refill"
-        raise Misused(f"`reset` once: {what}")
+        raise OptionError("reset", "once", what)
     check_exists(str(s.trace), "trace")
 
 
@@ -284,8 +288,8 @@ class _Work:
         self.fills = {t["path"] for t in targets if t.get("prepare") == "fill"}
         trees = [t for t in targets if t["kind"] == "tree"]
         if any(t["allow_destroy"] for t in trees):
-            raise Misused(
-                "`allow_destroy`: every run makes a directory, so nothing is given up; leave it out"
+            raise OptionError(
+                "allow_destroy", None, "every run makes a directory, so nothing is given up; leave it out"
             )
         self.place = Place(trees[0]["path"]) if trees else None
         # What others did to the host before the first run.
@@ -421,9 +425,11 @@ class _Work:
             return s.intervals
         parts = int(seconds / s.options.interval)
         if parts < INTERVALS:
-            raise Misused(
-                f"`interval` {s.options.interval:g}: gives {parts} intervals in {seconds:.3g} s, at least "
-                f"{INTERVALS} are needed; use {seconds / INTERVALS:.3g} s or less"
+            raise OptionError(
+                "interval",
+                f"{s.options.interval:g}",
+                f"gives {parts} intervals in {seconds:.3g} s, at least "
+                f"{INTERVALS} are needed; use {seconds / INTERVALS:.3g} s or less",
             )
         return parts
 

@@ -278,7 +278,7 @@ def _more_runs(unsure: Sequence[Finding]) -> str:
     if not runs:
         return f", which {MOST_RUNS} runs of each kind would not decide"
     many = f"{runs[0]}" if runs[0] == runs[-1] else f"{runs[0]} to {runs[-1]}"
-    return f", which about {many} runs of each kind would decide (--until-decided)"
+    return f", which about {many} runs of each kind would decide (`until_decided`)"
 
 
 def _missing(findings: Sequence[Finding], usable: Sequence[Finding]) -> list[str]:

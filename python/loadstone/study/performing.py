@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 from loadstone._kept import keeping
-from loadstone._values import Misused
 from loadstone.bundle import Bundle, Series
 from loadstone.bundle.figures import By, divided, of_run
 from loadstone.bundle.write import summarise
+from loadstone.errors import OptionError
 from loadstone.observe import ProbeSpec
 from loadstone.plan.actions import RunPlan
 from loadstone.plan.options import Place
@@ -49,12 +49,12 @@ def run(
     was and where it is.
     """
     if not isinstance(job, Job):
-        raise Misused(f"`job`: {job!r} is no job; make one with loadstone.job(...)")
+        raise OptionError("job", None, f"{job!r} is no job; make one with loadstone.job(...)")
     if by is not None and by not in get_args(By):
-        raise Misused(f"`by`: {by!r} must be one of: {', '.join(get_args(By))}")
+        raise OptionError("by", None, f"{by!r} must be one of: {', '.join(get_args(By))}")
     for name, asked in (("sample", sample), ("probes", probes), ("force", force)):
         if asked and out is None:
-            raise Misused(f"`{name}`: needs `out`, of which it says more")
+            raise OptionError(name, None, "needs `out`, of which it says more")
     results: list[Mapping[str, Any]] = []
     observe = ObserveOptions(sample, probes)
 

@@ -19,7 +19,6 @@ from loadstone._signals import Deferred, deferred
 from loadstone.bundle import (
     Bundle,
     Event,
-    Kept,
     Making,
     Series,
     keep,
@@ -31,6 +30,7 @@ from loadstone.bundle import (
 from loadstone.bundle.environment import after, snapshot
 from loadstone.bundle.figures import By, divided
 from loadstone.bundle.write import summarise
+from loadstone.errors import Kept
 from loadstone.observe.observer import Observer, ProbeSpec
 from loadstone.plan import verify
 from loadstone.plan.parts import own_files
@@ -171,7 +171,7 @@ def run_series(
             partial = True
         except Exception as error:
             if not listed:
-                if isinstance(error, Kept) and error.path is None:
+                if isinstance(error, Kept) and error.bundle is None:
                     # It is nowhere whole, and there is no run beside it.
                     text = f"{error}; what could be written is left in {making.leave()}"
                     raise Kept(text, error.summary, None, error.interrupted) from None
@@ -225,7 +225,7 @@ def _end(
         ) from None
     except Kept as error:
         interrupted = error.interrupted and failure is None
-        raise Kept(f"{error}{after}", summary, error.path, interrupted) from None
+        raise Kept(f"{error}{after}", summary, error.bundle, interrupted) from None
     if failure is not None and not isinstance(failure, Kept | Error | OSError | MemoryError):
         # A defect: whoever looks for it wants to know where.
         failure.add_note(f"the runs so far are in {making.path}")

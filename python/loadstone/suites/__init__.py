@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone import Error, _core
 from loadstone._scratch import scratch
-from loadstone._values import Misused, is_null
+from loadstone._values import is_null
+from loadstone.errors import OptionError
 from loadstone.plan import parts, targets
 from loadstone.plan.options import NOTHING, Place, RunOptions
 from loadstone.plan.rehearsal import rehearse
@@ -86,9 +87,8 @@ def plan_suite(name: str, on: Place | None, options: RunOptions = NOTHING) -> Su
         raise Error(f"{name}: of what archives hold nothing is known to verify; leave out `verify`")
     try:
         found = suite.plans(Settings(on, options), said)
-    except Misused as error:
-        error.args = (suite.by_option(str(error), options),)
-        raise
+    except OptionError as error:
+        raise suite.by_option(error, options) from None
     plans = [
         parts.with_wishes(plan, _possible(content, plan, f"{name}, {names[0]}"), verify)
         for plan, names in zip(found.plans, found.names, strict=True)

@@ -139,7 +139,7 @@ writes it back, reads the file character by character and in blocks. Then severa
 each reads blocks by chance and writes one in ten of them back. Last, files are made, looked at and removed,
 in the order of their names and by chance. Writing includes fsync and close. Rates of characters and blocks
 are MB/s (10^6 bytes), the others per second; CPU is that of the processes, of one CPU. The file should be
-several times as large as memory, or memory made small by --memory-limit: what fits in the page cache
+several times as large as memory, or memory made small by `memory_limit`: what fits in the page cache
 measures that. A character costs a function call of the C library and no system call.""",
     """\
 Bonnie (Bray 1988-96): blocks of 8 KiB, 4,000 seeks by 4 processes, one in ten written back, as in section

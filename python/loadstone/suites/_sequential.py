@@ -57,7 +57,7 @@ SUITE = Suite(
 Each process reads or writes one file of its own from end to end; the sizes of all files add up to the same
 total, however many there are. So one process is sequential, and many are less so the more there are. What
 is told is the rate of all processes together, from the first request to the end of the last process, in
-MB/s (10^6 bytes). Caches are dropped before each run, and files that are read are written before; --cache
+MB/s (10^6 bytes). Caches are dropped before each run, and files that are read are written before; `cache`
 remount mounts the file system anew, as the original did.""",
     """\
 Section 5.3 and appendix D of the VxFS study: vxbench, reads and writes of 1 GB in units of 8 and 64 KiB,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from loadstone._values import Misused
+from loadstone.errors import OptionError
 from loadstone.plan.options import RunOptions
 from loadstone.plan.surroundings import memory_share, size_of
 from loadstone.suites._build import Settings, SuitePlans
@@ -38,7 +38,7 @@ class Suite:
     def said(self, options: RunOptions) -> dict[str, str]:
         """Variables as text: those of a sweep, and above them those that options say."""
         if options.sweep and self.sweep is None:
-            raise Misused(f"`sweep`: {self.name} has none; give it several sizes with `variables`")
+            raise OptionError("sweep", None, f"{self.name} has none; give it several sizes with `variables`")
         found = dict(self.sweep or {}) if options.sweep else {}
         found |= {name: str(value) for name, value in options.variables.items()}
         for option, variable in self._options().items():
@@ -48,25 +48,25 @@ class Suite:
             if value is None:
                 continue
             if variable is None:
-                raise Misused(
-                    f"`{option}`: {self.name} has no such size; its variables are set with `variables`"
+                raise OptionError(
+                    option, None, f"{self.name} has no such size; its variables are set with `variables`"
                 )
             if variable in options.variables:
-                raise Misused(f"`{option}` and `variables` {variable}= say the same; give one of them")
+                raise OptionError(option, None, f"and `variables` {variable}= say the same; give one of them")
             found[variable] = str(value)
         if options.direct:
             if "direct" not in self.variables:
-                raise Misused(f"`direct`: {self.name} goes through the page cache")
+                raise OptionError("direct", None, f"{self.name} goes through the page cache")
             found["direct"] = "yes"
         return found
 
-    def by_option(self, text: str, options: RunOptions) -> str:
+    def by_option(self, error: OptionError, options: RunOptions) -> OptionError:
         """What is wrong with a variable, by the option that set it."""
-        for option, variable in self._options().items():
-            begin = f"`variables` {variable}="
-            if variable not in options.variables and text.startswith(begin):
-                return f"`{option}` {text.removeprefix(begin)}"
-        return text
+        name, _, value = (error.value or "").partition("=")
+        if error.option != "variables" or name in options.variables:
+            return error
+        option = next((option for option, one in self._options().items() if one == name), None)
+        return error if option is None else OptionError(option, value, error.what)
 
     def _options(self) -> dict[str, str | None]:
         """Options that set a variable."""

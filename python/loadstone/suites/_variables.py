@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from loadstone import Error, _values
-from loadstone._values import Misused
+from loadstone.errors import OptionError
 
 T = TypeVar("T")
 
@@ -28,8 +28,9 @@ class Given:
         self.suite, self.said = suite, said
         self._text = {name: one.default for name, one in known.items()} | dict(said)
         if unknown := sorted(set(said) - set(known)):
-            names = ", ".join(f"`variables` {name}" for name in unknown)
-            raise Misused(f"{names}: {suite} has no such variable; it has {', '.join(known)}")
+            raise OptionError(
+                "variables", ", ".join(unknown), f"{suite} has no such variable; it has {', '.join(known)}"
+            )
 
     def text(self, name: str) -> str:
         """As it was written."""
@@ -37,7 +38,7 @@ class Given:
 
     def fail(self, name: str, what: str) -> Error:
         """An error about a value."""
-        return Misused(f"`variables` {name}={self._text[name]}: {what}")
+        return OptionError("variables", f"{name}={self._text[name]}", what)
 
     def flag(self, name: str) -> bool:
         """Yes or no."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from loadstone import Error
-from loadstone._values import Misused
+from loadstone.errors import OptionError
 from loadstone.trace.options import Path
 
 _NAMES = ("time", "offset", "size", "latency", "op", "object", "actor")
@@ -36,12 +36,14 @@ def columns_from_text(
     for part in text.split(","):
         name, equals, place = part.strip().partition("=")
         if not equals or name not in _NAMES:
-            raise Misused(
+            raise OptionError(
+                None,
+                None,
                 f"the column map has {part.strip()!r}, which is not one of "
-                f"{', '.join(_NAMES)} with a column; {_EXAMPLE}"
+                f"{', '.join(_NAMES)} with a column; {_EXAMPLE}",
             )
         if name in columns:
-            raise Misused(f"the column map names {name} twice; {_EXAMPLE}")
+            raise OptionError(None, None, f"the column map names {name} twice; {_EXAMPLE}")
         at, _, unit = place.partition(":")
         columns[name] = {"at": int(at) if re.fullmatch("[0-9]{1,9}", at) else at, "unit": unit}
     if values:

@@ -7,7 +7,7 @@ import os
 from typing import Any, Unpack
 
 from loadstone import _core
-from loadstone._values import Misused
+from loadstone.errors import OptionError
 from loadstone.trace.options import Options, Path, Paths, Progress, options_json, paths_list
 
 
@@ -36,10 +36,10 @@ def convert(
         ending = os.path.splitext(os.fspath(out))[1].removeprefix(".").lower()
         to = next((name for name, endings in exports().items() if ending in endings), "parquet")
     if to not in (known := ["parquet", *exports()]):
-        raise Misused(f"no format called {to} can be written; known: {', '.join(known)}")
+        raise OptionError("to", None, f"no format called {to} can be written; known: {', '.join(known)}")
     if to != "parquet":
         if level is not None:
-            raise Misused(f"--level: only Parquet is compressed; leave it out for {to}")
+            raise OptionError("level", None, f"only Parquet is compressed; leave it out for {to}")
         found, path, losses = json.loads(
             _core.trace_export(
                 paths_list(paths), options_json(**options), os.fspath(out), to, force, progress

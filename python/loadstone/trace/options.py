@@ -9,7 +9,7 @@ from typing import Any, TypedDict, Unpack
 
 from loadstone import _core
 from loadstone._text import refuse_no_text
-from loadstone._values import Misused
+from loadstone.errors import OptionError
 
 Path = str | os.PathLike[str]
 Paths = Path | Sequence[Path]
@@ -63,7 +63,9 @@ def options_json(**options: Unpack[Options]) -> str:
         plain["temp_dir"] = os.fspath(temp_dir)
     known = [name for name, _ in _core.trace_formats()]
     if options.get("format") not in (None, *known):
-        raise Misused(f"no format is called {options['format']}; known: {', '.join(known)}")
+        raise OptionError(
+            "format", None, f"no format is called {options['format']}; known: {', '.join(known)}"
+        )
     if "columns" in plain:
         plain.setdefault("format", "delimited")
     refuse_no_text(plain)

@@ -136,5 +136,5 @@ def lines(verified: Verified, most: int = 10) -> list[str]:
         told.append(f"{size(missing)} of what was written lie beyond the end of their target")
     told += [damage["text"] for damage in verified["damages"][:most]]
     if verified["damages"] and (more := sum(verified["wrong"].values()) - most) > 0:
-        told.append(f"and {more:,} more damaged blocks (--json tells a thousand)")
+        told.append(f"and {more:,} more damaged blocks")
     return told

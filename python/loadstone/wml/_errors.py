@@ -90,7 +90,7 @@ class WmlError(Error):
         self.expected = tuple(expected)
         self.help = help
         shown = f"{self.file}:{self.line}:{self.column}: {what}\n{source.pointing(at)}"
-        super().__init__(shown + (f"\n{help}" if help else ""))
+        super().__init__(shown + (f"\n{help}" if help else ""), path=self.file)
 
 
 class Refused(Exception):

@@ -13,7 +13,8 @@ from typing import Any
 
 from loadstone import Error, __version__
 from loadstone._text import meant
-from loadstone._values import Misused, is_null
+from loadstone._values import is_null
+from loadstone.errors import OptionError
 from loadstone.plan.actions import FIGURES, Action, Beside, Dump, Figure, Print, RunPlan, Shell, Wait, Window
 from loadstone.plan.options import NOTHING, RunOptions
 from loadstone.plan.surroundings import steps_of
@@ -145,8 +146,8 @@ class _Interpreter:
         for name in self.settings.options.variables:
             if name not in self.mentioned and name != "dir":
                 near = meant(f"${name}", [f"${one}" for one in self.mentioned])
-                text = f"`variables` {name}: {self.main.name} has no variable ${name}"
-                raise Misused(f"{text}; {near}" if near else text)
+                text = f"{self.main.name} has no variable ${name}"
+                raise OptionError("variables", name, f"{text}; {near}" if near else text)
         if not self.runs:
             if self.settings.options.duration is None:
                 usual = self._usual()

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from loadstone import _core
-from loadstone._kept import Kept
 from loadstone._signals import Deferred, deferred
 from loadstone.content import of_run, reading, unread
+from loadstone.errors import Kept
 from loadstone.plan.parts import verify
 
 OnLive = Callable[[Mapping[str, Any]], None]

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadstone import Error
-from loadstone._values import Misused, is_null
+from loadstone._values import is_null
+from loadstone.errors import OptionError
 from loadstone.plan import parts, targets
 from loadstone.plan.actions import RunPlan
 from loadstone.plan.kinds import Unused
@@ -52,7 +53,7 @@ def lower_filebench(path: Place, on: Place | None, options: RunOptions = NOTHING
     if on is None:
         raise Error(f"{path}: no directory to run in; give `on` DIR or `on` null:")
     if options.duration is not None and options.duration <= 0:
-        raise Misused(f"`duration` {options.duration:g}: a script runs for more than 0 seconds")
+        raise OptionError("duration", f"{options.duration:g}", "a script runs for more than 0 seconds")
     where = os.fspath(on)
     settings = wml.Settings(where, options)
     if not is_null(where) and not _is_device(where):
@@ -67,7 +68,7 @@ def lower_filebench(path: Place, on: Place | None, options: RunOptions = NOTHING
         found = wml.interpret(wml.parse(text, str(path)), settings)
     known = {target.get("path") for plan in found.plans for target in plan["targets"]}
     for one in settings.given_up - known - ({os.path.abspath(where)} if not is_null(where) else set()):
-        raise Unused(f"`allow_destroy` {one}: is no target of this run")
+        raise Unused("allow_destroy", one, "is no target of this run")
     for plan in found.plans:
         plan["own"] = parts.own_files(found.files)
     return found

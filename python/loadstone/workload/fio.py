@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadstone import Error
-from loadstone._values import Misused, is_null
+from loadstone._values import is_null
+from loadstone.errors import OptionError
 from loadstone.plan import parts, targets
 from loadstone.plan.options import NOTHING, Place, RunOptions
 from loadstone.plan.rehearsal import rehearse
@@ -34,7 +35,7 @@ def plan_fio(path: Place, on: Place | None, options: RunOptions = NOTHING) -> Pl
     if on is None:
         raise Error(f"{path}: no target; give `on` DIR, `on` FILE, `on` DEVICE or `on` null:")
     if options.duration is not None and options.duration <= 0:
-        raise Misused(f"`duration` {options.duration:g}: jobs run for more than 0 seconds")
+        raise OptionError("duration", f"{options.duration:g}", "jobs run for more than 0 seconds")
     if is_null(on):
         targets.refuse_on_null(options)
     try:

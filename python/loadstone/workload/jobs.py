@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from loadstone import Error, _core
 from loadstone._text import meant
-from loadstone._values import Misused
+from loadstone.errors import OptionError
 from loadstone.plan.actions import Action, RunPlan
 from loadstone.plan.files import load_plan
 from loadstone.plan.kinds import Kind, kind_of, refuse_others, title, trace_format, what_it_is
@@ -67,11 +67,13 @@ def job(
     their content. ``on``: a file, a block device, a directory or ``null:``, which performs nothing; None
     where the plan or ``options.maps`` names targets. ``kind``: what it is, where neither its name nor its
     content tells. A job that makes its target can be run once: make it again for the next run. Raises
-    ``Error`` where it cannot be run, and ``Misused`` for an
+    ``Error`` where it cannot be run, and ``OptionError`` for an
     option that means nothing to it or whose value cannot be.
     """
     if not isinstance(options, RunOptions):
-        raise Misused("`options`: must be a loadstone.RunOptions, such as RunOptions(size='1g', duration=30)")
+        raise OptionError(
+            "options", None, "must be a loadstone.RunOptions, such as RunOptions(size='1g', duration=30)"
+        )
     name = os.fspath(workload)
     kind = kind or known_kind(name)
     refuse_others(kind, name, options.given())

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from loadstone import Error, _core, _units, _values
-from loadstone._values import MOST, Misused, is_null
+from loadstone._values import MOST, is_null
+from loadstone.errors import OptionError
 from loadstone.plan import targets
 from loadstone.plan.facts import look, reading_of
 from loadstone.plan.kinds import Unused
@@ -46,7 +47,7 @@ def plan_replay(trace: Place, on: Place | None, options: RunOptions = NOTHING) -
     if options.order == "dependency":
         within = 1.0 if options.within is None else options.within
         if not 0 <= within < 9e9:
-            raise Misused(f"`within` {within:g}: must be 0 or more seconds")
+            raise OptionError("within", f"{within:g}", "must be 0 or more seconds")
         plan["workers"][0]["within_ns"] = round(within * 1e9)
     return _thinking(plan, options)
 
@@ -69,7 +70,7 @@ def _thinking(plan: dict[str, Any], options: RunOptions) -> dict[str, Any]:
         return plan
     think = 1.0 if options.think is None else options.think
     if not 0 <= think < math.inf:
-        raise Misused(f"`think` {think:g}: think times are divided by 0 or more")
+        raise OptionError("think", f"{think:g}", "think times are divided by 0 or more")
     plan["workers"][0]["think"] = float(think)
     return check_made(plan)
 
@@ -111,16 +112,18 @@ def plan_uniform(name: str, on: Place | None, options: RunOptions = NOTHING) -> 
     numbers = _variables(name, options)
     if "reads" in numbers:
         if share != 0.5:
-            raise Misused(f"`variables` reads={numbers['reads']:g}: {name} says it already; use randrw or rw")
+            raise OptionError(
+                "variables", f"reads={numbers['reads']:g}", f"{name} says it already; use randrw or rw"
+            )
         share = numbers["reads"]
     rate = numbers.get("rate", options.rate or 0.0)
     unit, sizes = sizes_of(int(numbers["bs"]) if "bs" in numbers else options.bs or 4096)
     if not options.duration and not options.requests:
         raise Error(f"{name} has no end: give `duration` or `requests`")
     if options.direct and any(one % 512 for one in (unit, *(int(row["low"]) for row in sizes))):
-        raise Misused("`bs`: with `direct`, requests are whole sectors: use a multiple of 512")
+        raise OptionError("bs", None, "with `direct`, requests are whole sectors: use a multiple of 512")
     if options.sync == "recorded":
-        raise Unused(f"`sync` recorded: {name} has no requests of a trace or model; use sync or dsync")
+        raise Unused("sync", "recorded", f"{name} has no requests of a trace or model; use sync or dsync")
     found = targets.find(on, options.allow_destroy)
     targets.check_allowed([found], options.allow_destroy)
     size = _size(found, options, None if found.kind != "null" else 1 << 40)
@@ -139,7 +142,7 @@ def plan_uniform(name: str, on: Place | None, options: RunOptions = NOTHING) -> 
     skew = options.skew or "uniform"
     if (hot := skew_of(skew))["kind"] != "uniform":
         if sequential:
-            raise Misused(f"`skew` {skew}: {name} goes from block to block; use a rand one")
+            raise OptionError("skew", skew, f"{name} goes from block to block; use a rand one")
         source["skew"] = hot
     arrival = options.arrival or "constant"
     law = arrival_of(arrival)
@@ -149,7 +152,7 @@ def plan_uniform(name: str, on: Place | None, options: RunOptions = NOTHING) -> 
         check_exists(times, "trace")
         artefacts.append(artefact_of(times, "trace", "arrivals", _HASHED))
     elif law["kind"] != "constant" and rate <= 0:
-        raise Misused(f"`arrival` {arrival}: is for requests at a rate; give `rate`, too")
+        raise OptionError("arrival", arrival, "is for requests at a rate; give `rate`, too")
     if law["kind"] != "constant":
         source["arrival"] = law
     is_open = rate > 0 or law["kind"] == "trace"
@@ -165,14 +168,14 @@ def _variables(name: str, options: RunOptions) -> dict[str, float]:
     found: dict[str, float] = {}
     for key, value in options.variables.items():
         if key not in ("bs", "reads", "rate"):
-            raise Misused(f"`variables` {key}: {name} has the variables bs, reads and rate")
+            raise OptionError("variables", key, f"{name} has the variables bs, reads and rate")
         if getattr(options, key, None) is not None:
-            raise Misused(f"`{key}` and `variables` {key}= say the same; give one of them")
+            raise OptionError(key, None, f"and `variables` {key}= say the same; give one of them")
         read = {"bs": _values.size, "reads": _values.share, "rate": _values.rate}[key]
         try:
             found[key] = read(str(value))
         except Error as error:
-            raise Misused(f"`variables` {key}={value}: {error}") from None
+            raise OptionError("variables", f"{key}={value}", str(error)) from None
     return found
 
 
@@ -261,9 +264,9 @@ def _on_tree(
     given = options.given()
     for name in _BLOCK_ONLY:
         if name in given and given[name] not in (False, _USUAL.get(name)):
-            raise Unused(f"`{name}`: is for block targets, and {path} goes to files; leave it out")
+            raise Unused(name, None, f"is for block targets, and {path} goes to files; leave it out")
     if options.backend not in (None, "auto", "files"):
-        raise Misused(f"`backend` {options.backend}: requests of files are performed by system calls only")
+        raise OptionError("backend", options.backend, "requests of files are performed by system calls only")
     order = options.order or ("completion" if facts["latencies"] else "none")
     _can_order(path, kind, order, facts)
     # Without latencies nothing tells what may overlap, and what is made must be there before it is used.
@@ -298,9 +301,9 @@ def _mapped(objects: Sequence[Mapping[str, Any]], maps: Mapping[str, Place]) -> 
         meant = named or [entry["object"] for entry in objects if str(entry["object"]) == key]
         if not meant:
             known = ", ".join(str(e["name"] or e["object"]) for e in objects[:8])
-            raise Misused(f"`maps` {key}=...: there is no such object; there are {known}")
+            raise OptionError("maps", f"{key}=...", f"there is no such object; there are {known}")
         if not found.keys().isdisjoint(meant):
-            raise Misused(f"`maps` {key}=...: this object is mapped by another `maps`, too")
+            raise OptionError("maps", f"{key}=...", "this object is mapped by another `maps`, too")
         found.update(dict.fromkeys(meant, path))
     return found
 
@@ -392,7 +395,7 @@ def _plan(
     steps += steps_of(options.cache, limit, "drop" if real else "none")
     duration = options.duration or 0.0
     if duration < 0:
-        raise Misused(f"`duration` {duration}: must not be negative")
+        raise OptionError("duration", duration, "must not be negative")
     steps.append({"step": "run", "duration_ns": round(duration * 1e9)})
     plan: dict[str, Any] = {
         "version": 1,

@@ -233,7 +233,7 @@ fn what_was_written_is_read() {
     let again = Profile::load(&path).unwrap();
     assert!(again.steps == profile.steps && again.measured == profile.measured);
     assert_eq!((again.chunking, again.extensions), (profile.chunking, profile.extensions.clone()));
-    assert!(profile.save(&path, false).unwrap_err().to_string().contains("--force"));
+    assert!(profile.save(&path, false).unwrap_err().to_string().contains("`force`"));
 }
 
 #[test]

@@ -21,6 +21,9 @@ pub struct Ring {
 }
 
 /// Whether this process may use io_uring at all; asked before anything is touched.
+///
+/// # Errors
+/// [`Error::System`] with the kernel's answer, and which setting or limit stands behind it.
 pub fn available() -> Result<()> {
     build(2).map(drop)
 }

@@ -101,13 +101,13 @@ impl SetPath {
             let (id, on) = (&set.id, target.path.display());
             let what = if given_up {
                 format!(
-                    "{what}; it is on a mount of its own, which --allow-destroy {on} does not give up: unmount that, \
-                     or name another directory with --on"
+                    "{what}; it is on a mount of its own, which `allow_destroy` {on} does not give up: unmount that, \
+                     or name another directory with `on`"
                 )
             } else {
                 format!(
-                    "{what}, and the set {id:?} would take its place; name another directory with --on, or pass \
-                     --allow-destroy {on} to give it up"
+                    "{what}, and the set {id:?} would take its place; name another directory with `on`, or pass \
+                     `allow_destroy` {on} to give it up"
                 )
             };
             return Err(Error::target(&at, what));

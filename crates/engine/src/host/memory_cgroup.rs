@@ -198,7 +198,7 @@ fn refused(what: &str, cause: Option<io::Error>) -> Error {
         what: format!("limiting memory: {what}"),
         cause,
         help: "; run as root, or where cgroups are yours (systemd-run --user --scope -p Delegate=yes), or leave out \
-               --memory-limit",
+               `memory_limit`",
     }
 }
 

@@ -65,7 +65,7 @@ pub fn drop_all(targets: &[Open], host: bool, progress: &Progress) -> Result<Str
     File::options().write(true).open(path).and_then(|mut caches| caches.write_all(b"3")).map_err(|e| {
         Error::target_io(
             path,
-            "cannot be written, and --cache drop-host needs it (root); use --cache drop",
+            "cannot be written, and `cache` drop-host needs it (root); use `cache` drop",
             &e,
         )
     })?;

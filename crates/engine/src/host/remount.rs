@@ -140,7 +140,7 @@ impl Mount {
     fn refuse<T>(&self, what: impl std::fmt::Display) -> Result<T> {
         Err(Error::target(
             &self.at,
-            format!("cannot be unmounted and mounted again: {what}, or use --cache drop"),
+            format!("cannot be unmounted and mounted again: {what}, or use `cache` drop"),
         ))
     }
 }
@@ -296,7 +296,7 @@ fn mount_of(path: &Path, table: &[Mount]) -> Result<Mount> {
         .iter()
         .find(|mount| Some(mount.id) == id)
         .cloned()
-        .ok_or_else(|| Error::target(path, "lies on no mount that this process sees; use --cache drop"))
+        .ok_or_else(|| Error::target(path, "lies on no mount that this process sees; use `cache` drop"))
 }
 
 /// Refuses what could not be mounted again as it was.
@@ -525,7 +525,7 @@ mod tests {
             ("2 1 0:41 / /mnt rw - nfs4 host:/x rw", "nfs4 does not lie on a block device"),
         ] {
             let refused = refuse(line, &[]);
-            assert!(refused.contains(wanted) && refused.ends_with("or use --cache drop"), "{refused}");
+            assert!(refused.contains(wanted) && refused.ends_with("or use `cache` drop"), "{refused}");
         }
     }
 

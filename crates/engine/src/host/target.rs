@@ -316,7 +316,7 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
         return Err(Error::target(
             path,
             format!(
-                "was there before, and this run would overwrite it; name a new file, or pass --allow-destroy {} to give it up",
+                "was there before, and this run would overwrite it; name a new file, or pass `allow_destroy` {} to give it up",
                 path.display()
             ),
         ));
@@ -340,7 +340,7 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
         return Err(Error::target(
             path,
             format!(
-                "is too small: it has {size} bytes and the run needs {}; use a larger one, a smaller --size, or --offsets wrap or scale",
+                "is too small: it has {size} bytes and the run needs {}; use a larger one, a smaller `size`, or `offsets` wrap or scale",
                 target.size
             ),
         ));
@@ -448,7 +448,7 @@ fn create(target: &loadstone_plan::Target, used: Use) -> Result<Open> {
     open.file = Some(file);
     if let Err(e) = reserved {
         discard(std::slice::from_ref(&open));
-        let what = format!("cannot hold {} bytes: {e}; free some space or use a smaller --size", target.size);
+        let what = format!("cannot hold {} bytes: {e}; free some space or use a smaller `size`", target.size);
         return Err(Error::target(path, what));
     }
     Ok(open)
@@ -531,7 +531,7 @@ fn open_file(target: &loadstone_plan::Target, writable: bool, new: bool) -> Resu
             }
             Some(libc::EACCES | libc::EPERM | libc::EROFS) if writable => format!("is not writable: {e}"),
             Some(libc::EACCES | libc::EPERM) => format!("is not readable: {e}"),
-            Some(libc::EINVAL) if direct => "its file system knows no direct I/O; leave out --direct".into(),
+            Some(libc::EINVAL) if direct => "its file system knows no direct I/O; leave out `direct`".into(),
             Some(libc::ETXTBSY) => "is in use as swap or as a running program".into(),
             _ => format!("cannot be opened: {e}"),
         };
@@ -570,7 +570,7 @@ fn refuse_held(path: &Path, meta: &std::fs::Metadata, writes: bool) -> Result<()
         let at = line.split(' ').nth(4).unwrap_or("?");
         return Err(Error::target(
             path,
-            format!("is mounted at {at}; unmount it first (it is refused even with --allow-destroy)"),
+            format!("is mounted at {at}; unmount it first (it is refused even with `allow_destroy`)"),
         ));
     }
     let sys = PathBuf::from(format!("/sys/dev/block/{number}"));
@@ -586,7 +586,7 @@ fn refuse_held(path: &Path, meta: &std::fs::Metadata, writes: bool) -> Result<()
         return Err(Error::target(
             path,
             format!(
-                "has {} partitions ({}, ...); it is refused even with --allow-destroy: name a partition, or remove them first (wipefs)",
+                "has {} partitions ({}, ...); it is refused even with `allow_destroy`: name a partition, or remove them first (wipefs)",
                 partitions.len(),
                 first.to_string_lossy()
             ),
@@ -607,7 +607,7 @@ fn refuse_holes(path: &Path, file: &File, size: u64) -> Result<()> {
     Err(Error::target(
         path,
         format!(
-            "has a hole at byte {hole}, and reads of holes never reach the device; let it be filled (--fill with --allow-destroy {}, overwrite=1 in a job file), or write it fully first",
+            "has a hole at byte {hole}, and reads of holes never reach the device; let it be filled (`fill` with `allow_destroy` {}, overwrite=1 in a job file), or write it fully first",
             path.display()
         ),
     ))
@@ -639,8 +639,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("image");
         std::fs::write(&path, vec![7; 8192]).unwrap();
-        refused(&plan(&path, "file", 0.5, "none", false, 8192), "--allow-destroy");
-        refused(&plan(&path, "file", 1.0, "fill", false, 8192), "--allow-destroy");
+        refused(&plan(&path, "file", 0.5, "none", false, 8192), "`allow_destroy`");
+        refused(&plan(&path, "file", 1.0, "fill", false, 8192), "`allow_destroy`");
         assert_eq!(std::fs::read(&path).unwrap(), vec![7; 8192]);
         assert!(!open_all(&plan(&path, "file", 1.0, "none", false, 8192)).unwrap()[0].writable);
         assert!(open_all(&plan(&path, "file", 0.5, "none", true, 8192)).unwrap()[0].writable);
@@ -656,7 +656,7 @@ mod tests {
         refused(&plan(&path, "file", 1.0, "none", false, 8192), "nothing to read");
         refused(&plan(&path, "device", 1.0, "none", false, 8192), "does not exist");
         refused(&plan(&path.join("deeper"), "file", 1.0, "fill", false, 8192), "directory");
-        refused(&plan(&path, "file", 1.0, "fill", false, 1 << 60), "smaller --size");
+        refused(&plan(&path, "file", 1.0, "fill", false, 1 << 60), "smaller `size`");
         assert!(!path.exists());
         let open = open_all(&plan(&path, "file", 1.0, "fill", false, 8192)).unwrap();
         assert!(open[0].created && std::fs::metadata(&path).unwrap().len() == 8192);

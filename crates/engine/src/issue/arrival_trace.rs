@@ -1,6 +1,6 @@
 //! Arrivals at the times of a trace, over and over.
 
-use loadstone_trace::{Batch, Error, Requests, Result, Summary};
+use loadstone_trace::{Batch, Error, ErrorKind, Requests, Result, Summary};
 use std::path::Path;
 
 /// Opens the trace anew.
@@ -29,7 +29,8 @@ impl TraceTimes {
     pub fn new(path: &Path, summary: &Summary, rate: f64, mut reopen: Reopen) -> Result<TraceTimes> {
         let length = summary.span_ns.saturating_sub(summary.first_ns);
         if summary.requests < 2 || length <= 0 {
-            let error = Error::new("has no times that requests could arrive at: all of them are the same");
+            let error =
+                Error::malformed("has no times that requests could arrive at: all of them are the same");
             return Err(error.path(path));
         }
         let gap = length as f64 / (summary.requests - 1) as f64;
@@ -54,7 +55,7 @@ impl TraceTimes {
             self.base = self.base.saturating_add(self.period);
             // A file that has become empty meanwhile would be opened for ever.
             if !self.source.next(&mut self.batch)? {
-                return Err(Error::new("the trace of arrivals has become empty"));
+                return Err(Error::new(ErrorKind::Empty, "the trace of arrivals has become empty"));
             }
         }
         let time = self.base.saturating_add(self.batch.time[self.at].saturating_sub(self.first));

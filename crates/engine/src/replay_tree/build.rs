@@ -52,7 +52,7 @@ pub fn open_root(path: &Path, allow_destroy: bool) -> Result<Root> {
             path,
             format!(
                 "is not empty, and a tree of files would be built in it; name an empty or new directory, or pass \
-                 --allow-destroy {} to give up what is in it",
+                 `allow_destroy` {} to give up what is in it",
                 path.display()
             ),
         ));

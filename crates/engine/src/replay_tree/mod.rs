@@ -56,7 +56,7 @@ impl Requests for AsTold<'_> {
             if end > most {
                 let what =
                     format!("its summary ends object {object} at byte {most}, and a request ends at {end}");
-                return Err(loadstone_trace::Error::new(what).path(self.path).help("convert it again"));
+                return Err(loadstone_trace::Error::malformed(what).path(self.path).help("convert it again"));
             }
         }
         Ok(more)

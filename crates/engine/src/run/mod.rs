@@ -37,6 +37,10 @@ pub struct Run {
 /// Checks everything that can be checked, then starts the plan in a thread of its own.
 ///
 /// Nothing is written before every target, artefact and backend of the plan was found usable.
+///
+/// # Errors
+/// When the plan does not hold together, a target, trace or model of it cannot be used, or the system gives no memory or
+/// threads. Nothing of the plan was written then.
 pub fn start(plan: Plan) -> Result<Run> {
     plan.check()?;
     needs::check(&plan)?;
@@ -196,6 +200,10 @@ impl Run {
     }
 
     /// Waits for the end and takes the outcome.
+    ///
+    /// # Errors
+    /// What ended the run early, such as a request that cannot be performed; [`Error::Thread`] for a defect; and
+    /// [`Error::Taken`] the second time.
     pub fn join(&self) -> Result<Outcome> {
         let thread = self.thread.lock().unwrap_or_else(|e| e.into_inner()).take().ok_or(Error::Taken)?;
         thread.join().map_err(|_| Error::Thread("loadstone-run".into()))?

@@ -388,7 +388,7 @@ fn add_fetched(outcome: &mut Outcome, worker: usize, fetched: Fetched) {
     if fetched.flight_cut {
         let most = crate::metrics::in_flight::MOST;
         outcome.summary.notes.push(format!(
-            "the trace's requests in flight are told for the first {most} intervals; --interval makes them longer"
+            "the trace's requests in flight are told for the first {most} intervals; `interval` makes them longer"
         ));
     }
     outcome.summary.drawn_first += fetched.first;

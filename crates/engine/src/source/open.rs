@@ -256,6 +256,9 @@ pub struct LookObject {
 }
 
 /// Looks at an artefact: its header where that says enough, else (or for `ops`) all its requests.
+///
+/// # Errors
+/// When the artefact cannot be read as what it is said to be, or `reading` cannot be.
 pub fn look(kind: ArtefactKind, path: &Path, reading: &Reading, ops: bool) -> Result<Look> {
     match kind {
         ArtefactKind::Trace => look_at_trace(path, reading, ops),

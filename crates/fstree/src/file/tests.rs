@@ -63,7 +63,7 @@ fn what_was_written_is_read() {
     assert_eq!(again.trees[0].linked(1), Some(0));
     assert_eq!(again.trees[1].private_of_dir(1).next(), Some((tag::EXTENSION, &b"mine"[..])));
     let exists = series.save(&path, false).unwrap_err().to_string();
-    assert!(exists.contains("--force"), "{exists}");
+    assert!(exists.contains("`force`"), "{exists}");
     series.save(&path, true).unwrap();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left aside");
 }

@@ -372,7 +372,7 @@ impl FromStr for FeatureId {
                 let names: Vec<_> = kinds().map(|k| k.name).collect();
                 let error = Error::new(ErrorKind::Asked, format!("there is no feature {text:?}"));
                 if inner(text).0.starts_with(PREFIX) {
-                    error.help("name the file that defines it with --plugin, or install its package")
+                    error.help("name the file that defines it with `plugins`, or install its package")
                 } else {
                     error.help(format!("features are {}, and previous(F) of each", names.join(", ")))
                 }

@@ -156,7 +156,7 @@ impl Counting {
             return Err(Error::new(ErrorKind::Requests, format!(
                 "a request comes {time:.0} s after the start, and a model has at most {MAX_WINDOWS} windows"
             ))
-            .help("if that is right, make windows longer (--window); if not, leave out what is damaged (trace select --to)"));
+            .help("if that is right, make windows longer (`window`); if not, leave out what is damaged (loadstone trace select --to)"));
         }
         self.end_window();
         self.window = Some(Waiting { index, requests: 0, bytes: 0 });

@@ -13,6 +13,9 @@ use std::sync::Arc;
 /// How many of the first `most` requests of a stream have each code, by dimension of the model; codes are
 /// masked as those of the model are; `catalog` is of the stream's files. Values of a category the model has not seen
 /// get codes beyond its own.
+///
+/// # Errors
+/// Those of the requests.
 pub fn measure(
     model: &Model,
     requests: &mut dyn Requests,

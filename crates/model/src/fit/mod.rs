@@ -53,6 +53,9 @@ wide! {
 }
 
 /// Fits a model to a whole stream.
+///
+/// # Errors
+/// Those of the requests, and those of [`Fitter`].
 pub fn fit(requests: &mut dyn Requests, options: &FitOptions) -> Result<Model> {
     let mut fitter = Fitter::new(options)?;
     let mut batch = Batch::default();
@@ -80,6 +83,9 @@ pub struct Fitter {
 
 impl Fitter {
     /// Starts with no requests.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Asked`] where the options contradict each other.
     pub fn new(options: &FitOptions) -> Result<Fitter> {
         let mut options = options.clone();
         if options.files {
@@ -259,6 +265,9 @@ impl Fitter {
     }
 
     /// Ends the stream; the model has no names and no source yet ([`Model::set_source`]).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Requests`] where there were none, or they cannot be counted.
     pub fn finish(mut self) -> Result<Model> {
         if self.requests == 0 {
             return Err(Error::new(ErrorKind::Requests, "there is no request to fit a model to"));

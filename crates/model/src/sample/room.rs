@@ -1,7 +1,7 @@
 //! Whether what a sampler remembers finds room in memory: a few bytes of a model may claim very many files or blocks.
 
 use loadstone_files::available_memory;
-use loadstone_trace::{Error, Result};
+use loadstone_trace::{Error, ErrorKind, Result};
 
 /// Bytes that a file that was made takes with its name, about.
 pub(crate) const FILE: u64 = 512;
@@ -37,7 +37,8 @@ impl Room {
             "the model's requests use so many files or blocks that they take {held} MiB of memory, and {there} MiB \
              are left"
         );
-        Err(Error::new(what).help("make the model smaller with `loadstone model scale --rate`"))
+        Err(Error::new(ErrorKind::TooLarge, what)
+            .help("make the model smaller with `loadstone model scale --rate`"))
     }
 }
 

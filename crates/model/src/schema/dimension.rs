@@ -300,7 +300,7 @@ pub(crate) fn check_set(dimensions: &[(FeatureId, Role)], rule: OffsetRule) -> R
                     ErrorKind::Asked,
                     "models of files draw no think times: actors wait for files of others, too",
                 )
-                .help("fit without --think"));
+                .help("fit without `think`"));
             }
             if rule != OffsetRule::Jump {
                 return Err(Error::new(ErrorKind::Asked, "offsets in files are set by jumps alone")

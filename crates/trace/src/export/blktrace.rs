@@ -7,7 +7,7 @@
 
 use super::{Export, Format, Labels, Losses};
 use crate::formats::blktrace::{self, Action, Event, Join};
-use crate::{Batch, Error, Info, NONE, Op, Result, flag};
+use crate::{Batch, Error, ErrorKind, Info, NONE, Op, Result, flag};
 use rustc_hash::FxHashSet;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -48,9 +48,12 @@ const CLOCK: u32 = 1;
 fn file(path: &Path) -> Result<PathBuf> {
     let file = named(path);
     match blktrace::others(&file).first() {
-        Some(other) => Err(Error::new(format!("{} lies there, and would be read with it", other.display()))
-            .path(&file)
-            .help("choose another name, or move the files of that capture away")),
+        Some(other) => Err(Error::new(
+            ErrorKind::Option,
+            format!("{} lies there, and would be read with it", other.display()),
+        )
+        .path(&file)
+        .help("choose another name, or move the files of that capture away")),
         None => Ok(file),
     }
 }

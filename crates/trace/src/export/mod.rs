@@ -5,7 +5,7 @@ mod iolog;
 mod msr;
 mod spc;
 
-use crate::{Batch, Error, Info, NONE, Op, Result};
+use crate::{Batch, Error, ErrorKind, Info, NONE, Op, Result};
 use loadstone_files::Aside;
 use rustc_hash::FxHashSet;
 use serde::Serialize;
@@ -92,7 +92,7 @@ pub static FORMATS: &[Format] = &[spc::FORMAT, msr::FORMAT, iolog::FORMAT, blktr
 pub fn by_name(name: &str) -> Result<&'static Format> {
     FORMATS.iter().find(|f| f.name == name).ok_or_else(|| {
         let names: Vec<_> = FORMATS.iter().map(|f| f.name).collect();
-        Error::new(format!("no format called {name} can be written"))
+        Error::new(ErrorKind::Option, format!("no format called {name} can be written"))
             .help(format!("known: parquet, {}", names.join(", ")))
     })
 }

@@ -7,7 +7,7 @@ use crate::input::Input;
 use crate::lines::{LineFormat, Lines};
 use crate::reader::OpenOptions;
 use crate::scan::{Fields, decimal, extent, quote, trim, uint};
-use crate::{Error, Info, NONE, Place, Result};
+use crate::{Error, ErrorKind, Info, NONE, Place, Result};
 
 /// The table's entry; it is never detected, as nothing may be guessed.
 pub static FORMAT: Format = Format {
@@ -31,8 +31,8 @@ const LOOK: usize = 16;
 
 fn open(inputs: Vec<Input>, options: &OpenOptions) -> Result<Box<dyn Source>> {
     let Some(columns) = &options.columns else {
-        return Err(Error::new("delimited text needs a column map")
-            .help("for instance --columns time=0:us,offset=1:sector,size=2:byte,op=3 --read R --write W"));
+        return Err(Error::new(ErrorKind::Option, "delimited text needs a column map")
+            .help("for instance `columns` time=0:us,offset=1:sector,size=2:byte,op=3 `reads` R `writes` W"));
     };
     open_as(columns, inputs, options)
 }
@@ -47,8 +47,9 @@ pub fn open_as(columns: &Columns, inputs: Vec<Input>, options: &OpenOptions) -> 
     let mut header = Vec::new();
     let count = columns.lines_before();
     for _ in 0..count {
-        header =
-            input.skip_line().ok_or_else(|| Error::new("ends within the lines to skip").path(&input.path))?;
+        header = input.skip_line().ok_or_else(|| {
+            Error::new(ErrorKind::Truncated, "ends within the lines to skip").path(&input.path)
+        })?;
     }
     let separator = columns.separator()?;
     let names = if needs { names(&header, separator) } else { Vec::new() };
@@ -180,7 +181,7 @@ impl Parser {
         let time = time.ok_or_else(|| not_a_number(text, "time"))?;
         if plan.from_start && time < 0 {
             let what = format!("time {} lies before the start of the trace", quote(text));
-            return Err(Error::new(what).help("times from another zero have --origin first or epoch"));
+            return Err(Error::malformed(what).help("times from another zero have `origin` first or epoch"));
         }
         if plan.whole_times && whole(text, "time").is_err() {
             return Err(fraction(text));
@@ -191,8 +192,8 @@ impl Parser {
 
 #[cold]
 fn fraction(time: &[u8]) -> Error {
-    Error::new(format!("time {} is not a whole number of nanoseconds", quote(time))).help(
-        "times of another unit are of another format: DiskSim's are in ms (--format disksim), --columns declares others",
+    Error::malformed(format!("time {} is not a whole number of nanoseconds", quote(time))).help(
+        "times of another unit are of another format: DiskSim's are in ms (`format` disksim), `columns` declares others",
     )
 }
 
@@ -209,11 +210,11 @@ fn whole(text: &[u8], name: &str) -> Result<u64> {
 fn not_a_number(text: &[u8], name: &str) -> Error {
     let header = text.first().is_some_and(u8::is_ascii_alphabetic);
     let hint = if header {
-        "of a header line with other names than the format's, the columns are declared by --columns, with names or --skip 1"
+        "of a header line with other names than the format's, the columns are declared by `columns`, with names or `skip` 1"
     } else {
         "check the column map; numbers are decimal and not negative"
     };
-    Error::new(format!("{name} {} is not a number", quote(text))).help(hint)
+    Error::malformed(format!("{name} {} is not a number", quote(text))).help(hint)
 }
 
 impl LineFormat for Parser {
@@ -244,13 +245,12 @@ impl LineFormat for Parser {
                 fields.len(),
                 plan.most
             );
-            return Err(
-                Error::new(what).help("columns count from 0; check the separator, or the line is cut short")
-            );
+            return Err(Error::malformed(what)
+                .help("columns count from 0; check the separator, or the line is cut short"));
         }
         if let Some(open) = fields.iter().find(|field| field.first() == Some(&b'"')) {
             let what = format!("the field {} begins with a quote, and no quote ends it", quote(open));
-            return Err(Error::new(what).help("check the separator, or the line is cut short"));
+            return Err(Error::malformed(what).help("check the separator, or the line is cut short"));
         }
         let op = match plan.op {
             None => plan.every,
@@ -261,8 +261,8 @@ impl LineFormat for Parser {
                     return Ok(());
                 }
                 None => {
-                    return Err(Error::new(format!("unknown op code {}", quote(fields[at]))).help(
-                        "with --columns, say what it is by --read, --write, --flush, --discard or --ignore",
+                    return Err(Error::malformed(format!("unknown op code {}", quote(fields[at]))).help(
+                        "with `columns`, say what it is by `reads`, `writes`, `flushes`, `discards` or `ignore`",
                     ));
                 }
             },

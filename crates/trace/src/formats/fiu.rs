@@ -88,20 +88,21 @@ fn parse(line: &[u8]) -> Result<Row<'_>> {
     let fields: Vec<&[u8]> = line.split(|c| matches!(c, b' ' | b'\t')).filter(|f| !f.is_empty()).collect();
     let [time, pid, .., block, blocks, op, major, minor, md5] = fields[..] else {
         let what = format!("{} has {} of the 9 fields", quote(line), fields.len());
-        return Err(Error::new(what).help("they are: ns pid process block blocks W|R major minor md5"));
+        return Err(Error::malformed(what).help("they are: ns pid process block blocks W|R major minor md5"));
     };
     let number = |text: &[u8], name: &str| {
         uint(text).ok_or_else(|| {
-            Error::new(format!("{name} {} is not a number", quote(text))).help("the line is damaged")
+            Error::malformed(format!("{name} {} is not a number", quote(text))).help("the line is damaged")
         })
     };
     let op = match op {
         b"R" => Op::Read,
         b"W" => Op::Write,
-        _ => return Err(Error::new(format!("unknown op code {}", quote(op))).help("FIU knows R and W")),
+        _ => return Err(Error::malformed(format!("unknown op code {}", quote(op))).help("FIU knows R and W")),
     };
     let time = number(time, "time")?;
-    let time = i64::try_from(time).map_err(|_| Error::new(format!("time {time} ns is beyond 292 years")))?;
+    let time =
+        i64::try_from(time).map_err(|_| Error::malformed(format!("time {time} ns is beyond 292 years")))?;
     number(pid, "process id")?;
     let start = pid.as_ptr().addr() - line.as_ptr().addr();
     let end = block.as_ptr().addr() - line.as_ptr().addr();
@@ -114,7 +115,7 @@ fn parse(line: &[u8]) -> Result<Row<'_>> {
     };
     let (major, minor) = (number(major, "major")?, number(minor, "minor")?);
     let content = hash(md5).ok_or_else(|| {
-        Error::new(format!("{} is not an MD5 of 32 hexadecimal digits", quote(md5)))
+        Error::malformed(format!("{} is not an MD5 of 32 hexadecimal digits", quote(md5)))
             .help("the line is damaged or cut short")
     })?;
     Ok(Row {

@@ -10,7 +10,7 @@ use crate::input::Input;
 use crate::reader::OpenOptions;
 use crate::scan::{extent, quote, uint};
 use crate::serial::Serial;
-use crate::{Error, Info, NONE, Op, Result};
+use crate::{Error, ErrorKind, Info, NONE, Op, Result};
 
 /// The table's entry.
 pub static FORMAT: Format = Format {
@@ -41,7 +41,9 @@ fn open(inputs: Vec<Input>, _: &OpenOptions) -> Opened {
         V3 => true,
         _ => {
             let what = format!("{} is not \"fio version 2 iolog\" or \"fio version 3 iolog\"", quote(&first));
-            return Err(lines.place(Error::new(what)).help("fio of 2007 and later writes these versions"));
+            return Err(lines
+                .place(Error::new(ErrorKind::Unsupported, what))
+                .help("fio of 2007 and later writes these versions"));
         }
     };
     Ok(Box::new(Iolog { lines, timed, blocks, waited: 0, files: Ids::default() }))
@@ -117,7 +119,8 @@ impl Iolog {
         }
         let request = split(text, timed).ok_or_else(|| {
             let form = if timed { "TIME FILE ACTION OFFSET LENGTH" } else { "FILE ACTION OFFSET LENGTH" };
-            Error::new(format!("{} is not {form}", quote(text))).help("the line is damaged or cut short")
+            Error::malformed(format!("{} is not {form}", quote(text)))
+                .help("the line is damaged or cut short")
         });
         let request = request.and_then(|line| {
             let op = match line.action {
@@ -134,13 +137,13 @@ impl Iolog {
                     return Ok(None);
                 }
                 _ => {
-                    return Err(Error::new(format!("unknown action {}", quote(line.action)))
+                    return Err(Error::malformed(format!("unknown action {}", quote(line.action)))
                         .help("fio knows read, write, trim, sync, datasync, sync_file_range, wait"));
                 }
             };
             let time = line.time.unwrap_or(self.waited);
             let time = i64::try_from(time).ok().and_then(|t| t.checked_mul(1000));
-            let time = time.ok_or_else(|| Error::new("the time is beyond 292 years"))?;
+            let time = time.ok_or_else(|| Error::malformed("the time is beyond 292 years"))?;
             let (offset, size) = match (op, line.extent) {
                 (Op::Read | Op::Write | Op::Discard, Some((offset, size))) => extent(offset, size, 1, 1)?,
                 _ => (NONE, NONE),

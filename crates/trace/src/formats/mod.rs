@@ -127,8 +127,11 @@ pub fn by_name(name: &str) -> Option<&'static Format> {
 pub fn single(mut inputs: Vec<Input>) -> Result<Input> {
     match (inputs.pop(), inputs.is_empty()) {
         (Some(input), true) => Ok(input),
-        _ => Err(crate::Error::new("several files were given, but only blktrace traces are sets of files")
-            .help("give one file at a time")),
+        _ => Err(crate::Error::new(
+            crate::ErrorKind::Option,
+            "several files were given, but only blktrace traces are sets of files",
+        )
+        .help("give one file at a time")),
     }
 }
 

@@ -88,29 +88,29 @@ fn parse(line: &[u8]) -> Result<Row<'_>> {
             quote(line),
             7 - missing
         );
-        return Err(Error::new(what).help("the line is cut short or the file is not MSR Cambridge"));
+        return Err(Error::malformed(what).help("the line is cut short or the file is not MSR Cambridge"));
     }
     let number = |text: &[u8], name: &str| {
         uint(text).ok_or_else(|| {
-            Error::new(format!("{name} {} is not a number", quote(text)))
+            Error::malformed(format!("{name} {} is not a number", quote(text)))
                 .help("it must be a whole number, not negative")
         })
     };
     let ticks = number(time, "Timestamp")?;
     let time =
         i64::try_from(ticks).ok().and_then(|t| t.checked_sub(UNIX)?.checked_mul(100)).ok_or_else(|| {
-            Error::new(format!("Timestamp {ticks} is no Windows file time"))
+            Error::malformed(format!("Timestamp {ticks} is no Windows file time"))
                 .help("it counts 100 ns since 1601")
         })?;
     let op = match kind {
         b"Read" => Op::Read,
         b"Write" => Op::Write,
         _ => {
-            return Err(Error::new(format!("unknown op code {}", quote(kind)))
+            return Err(Error::malformed(format!("unknown op code {}", quote(kind)))
                 .help("MSR Cambridge knows Read and Write"));
         }
     };
-    uint(disk).ok_or_else(|| Error::new(format!("DiskNumber {} is not a number", quote(disk))))?;
+    uint(disk).ok_or_else(|| Error::malformed(format!("DiskNumber {} is not a number", quote(disk))))?;
     // As they stand side by side in the line, unless there are blanks between them.
     let from = host.as_ptr().addr() - line.as_ptr().addr();
     let object = match line.get(from..from + host.len() + 1 + disk.len()) {

@@ -9,7 +9,7 @@ use crate::chunk::{Chunk, Origin};
 use crate::input::{Input, read_full};
 use crate::reader::OpenOptions;
 use crate::scan::extent;
-use crate::{Error, Info, Object, Op, Place, Result};
+use crate::{Error, ErrorKind, Info, Object, Op, Place, Result};
 
 /// The table's entry; nothing in the content tells it from other numbers.
 pub static FORMAT: Format = Format {
@@ -74,8 +74,11 @@ struct Oracle {
 
 fn take(bytes: &[u8], chunk: &mut Chunk) -> Result<()> {
     let Some(r) = record(bytes) else {
-        return Err(Error::new(format!("truncated record: {} of {RECORD} bytes", bytes.len()))
-            .help("the copy was cut short, or the file is of another format"));
+        return Err(Error::new(
+            ErrorKind::Truncated,
+            format!("truncated record: {} of {RECORD} bytes", bytes.len()),
+        )
+        .help("the copy was cut short, or the file is of another format"));
     };
     let (offset, size) = extent(r.id, u64::from(r.size), 512, 1)?;
     chunk.push(i64::from(r.seconds) * 1_000_000_000, Op::Read as u8, 0, offset, size);

@@ -7,7 +7,7 @@ use crate::guard::{Ending, inside, sound, unpacks};
 use crate::input::Meter;
 use crate::parquet::{KEY, Metadata, VERSION};
 use crate::summary::{Extent, Summary};
-use crate::{Batch, Error, Info, NO_OBJECT, NONE, Object, Result, wide};
+use crate::{Batch, Error, ErrorKind, Info, NO_OBJECT, NONE, Object, Result, wide};
 use parquet::basic::{Compression, Type};
 use parquet::column::reader::ColumnReader;
 use parquet::errors::ParquetError;
@@ -61,7 +61,7 @@ pub fn is(path: &Path) -> Result<bool> {
 pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Option<Summary>)> {
     let file = File::open(path).map_err(|e| Error::io("cannot open", path, e))?;
     let damaged = |e: ParquetError| {
-        Error::new(format!("damaged Parquet: {e}")).path(path).help("copy or convert it again")
+        Error::malformed(format!("damaged Parquet: {e}")).path(path).help("copy or convert it again")
     };
     let reader = inside(|| SerializedFileReader::new(Ending::new(file)?)).map_err(damaged)?;
     let footer = reader.metadata().file_metadata();
@@ -74,7 +74,7 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
             let version =
                 serde_json::from_str::<serde_json::Value>(json).ok().and_then(|v| v["version"].as_u64());
             if version.is_some_and(|v| v > u64::from(VERSION)) {
-                return Err(Error::new(format!(
+                return Err(Error::malformed(format!(
                     "is of version {}, this build reads up to {VERSION}",
                     version.unwrap_or(0)
                 ))
@@ -82,7 +82,7 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
                 .help("use a newer loadstone"));
             }
             let metadata: Metadata = serde_json::from_str(json).map_err(|e| {
-                Error::new(format!("damaged metadata: {e}")).path(path).help("convert it again")
+                Error::malformed(format!("damaged metadata: {e}")).path(path).help("convert it again")
             })?;
             info = metadata.info;
             summary = Some(metadata.summary);
@@ -95,7 +95,7 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
     for (slot, (name, _, kind)) in columns.iter_mut().zip(COLUMNS) {
         let found = (0..schema.num_columns()).find(|&i| schema.column(i).path().string() == name);
         let missing = || {
-            Error::new(format!("has no column {name} of the request table"))
+            Error::malformed(format!("has no column {name} of the request table"))
                 .path(path)
                 .help("docs/reference/formats/trace.md says which columns there must be")
         };
@@ -103,9 +103,8 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
         let column = schema.column(index);
         // Most writers say of every column that it may have nulls. Whether it has some is seen when it is read.
         if column.physical_type() != kind || column.max_rep_level() != 0 || column.max_def_level() > 1 {
-            return Err(
-                Error::new(format!("column {name} has another type than the request table's")).path(path)
-            );
+            return Err(Error::malformed(format!("column {name} has another type than the request table's"))
+                .path(path));
         }
         *slot = index;
     }
@@ -136,16 +135,21 @@ pub fn open(path: &Path, meter: &Meter) -> Result<(impl Source + use<>, Info, Op
         rows.fold(0, |sum: u64, group| sum.saturating_add(u64::try_from(group.num_rows()).unwrap_or(0)));
     let ids = Bound::of(rows, &info);
     if let Some(wrong) = ids.refuses(&info, summary.as_ref()) {
-        return Err(Error::new(format!("damaged metadata: {wrong}")).path(path).help("convert it again"));
+        return Err(Error::malformed(format!("damaged metadata: {wrong}"))
+            .path(path)
+            .help("convert it again"));
     }
     by_id(&mut info.objects);
     for group in reader.metadata().row_groups() {
         let codecs =
             columns.iter().filter_map(|&column| group.columns().get(column)).map(|c| c.compression());
         if let Some(codec) = codecs.into_iter().find(|codec| !unpacks(*codec)) {
-            return Err(Error::new(format!("is packed by {}, which is not read", name(codec)))
-                .path(path)
-                .help("write it with zstd, Snappy or LZ4_RAW"));
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                format!("is packed by {}, which is not read", name(codec)),
+            )
+            .path(path)
+            .help("write it with zstd, Snappy or LZ4_RAW"));
         }
         if !columns.iter().all(|&column| sound(group, column, length, false)) {
             return Err(damaged(ParquetError::General("a column lies outside the file".into())));
@@ -313,7 +317,7 @@ fn same(found: usize, rows: usize) -> parquet::errors::Result<()> {
 impl Source for Table {
     fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
         let damaged = |path: &Path, e: ParquetError| {
-            Error::new(format!("damaged Parquet: {e}")).path(path).help("copy or convert it again")
+            Error::malformed(format!("damaged Parquet: {e}")).path(path).help("copy or convert it again")
         };
         while self.left == 0 {
             if self.group == self.groups {
@@ -443,30 +447,30 @@ fn check(batch: &Batch, ids: Bound, before: u64) -> Result<()> {
 #[cold]
 fn wrong(batch: &Batch, ids: Bound, before: u64) -> Error {
     if let Some(op) = batch.op.iter().find(|&&op| crate::Op::from_code(op).is_none()) {
-        return Error::new(format!("unknown op code {op}"));
+        return Error::malformed(format!("unknown op code {op}"));
     }
     let others = batch.other.iter().filter(|&&o| o != NO_OBJECT);
     if let Some(object) = batch.object.iter().chain(others).find(|&&o| o >= ids.0) {
-        return Error::new(format!("object id {object} is not dense"));
+        return Error::malformed(format!("object id {object} is not dense"));
     }
     for (&offset, &size) in batch.offset.iter().zip(&batch.size) {
         let (o, s) = (if offset == NONE { 0 } else { offset }, if size == NONE { 0 } else { size });
         if o < 0 || s < 0 || o.checked_add(s).is_none_or(|end| end > MOST_BYTES) {
-            return Error::new(format!("offset {o} with size {s} lies beyond any device (1 EiB)"));
+            return Error::malformed(format!("offset {o} with size {s} lies beyond any device (1 EiB)"));
         }
     }
     for (what, times) in [("latency", &batch.latency), ("think time", &batch.think)] {
         if let Some(time) = times.iter().find(|&&t| t < 0 && t != NONE) {
-            return Error::new(format!("{what} {time} is negative"));
+            return Error::malformed(format!("{what} {time} is negative"));
         }
     }
     if let Some(time) = batch.time.iter().find(|&&t| t < 0) {
-        return Error::new(format!("time {time} is negative; times count from the start of the trace"));
+        return Error::malformed(format!("time {time} is negative; times count from the start of the trace"));
     }
     let early = (before..).zip(&batch.after).find(|&(row, &after)| u64::from(after) > row);
     if let Some((row, after)) = early {
-        return Error::new(format!("row {row} waits for one {after} rows before, where there is none"));
+        return Error::malformed(format!("row {row} waits for one {after} rows before, where there is none"));
     }
     let after = batch.after.iter().max().copied().unwrap_or(0);
-    Error::new(format!("a request waits for one {after} rows before, at most {MOST_BACK} are kept"))
+    Error::malformed(format!("a request waits for one {after} rows before, at most {MOST_BACK} are kept"))
 }

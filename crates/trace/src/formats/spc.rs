@@ -206,8 +206,8 @@ fn careful(line: &[u8]) -> Result<Row> {
     let fields: Vec<&[u8]> = Fields::new(line, b',').take(5).collect();
     let [unit, block, size, op, time] = fields[..] else {
         let what = format!("{} has {} of the 5 fields unit,block,size,op,time", quote(line), fields.len());
-        return Err(Error::new(what)
-            .help("the line is cut short or the file is not SPC; --format names another format"));
+        return Err(Error::malformed(what)
+            .help("the line is cut short or the file is not SPC; `format` names another format"));
     };
     let number = |text: &[u8], name: &str| {
         uint(text).ok_or_else(|| {
@@ -217,19 +217,23 @@ fn careful(line: &[u8]) -> Result<Row> {
             } else {
                 "it must be a whole number, not negative"
             };
-            Error::new(format!("{name} {} is not a number", quote(text))).help(hint)
+            Error::malformed(format!("{name} {} is not a number", quote(text))).help(hint)
         })
     };
     let (unit, block, size) = (number(unit, "unit")?, number(block, "block")?, number(size, "size")?);
     let op = match op {
         b"R" | b"r" => Op::Read,
         b"W" | b"w" => Op::Write,
-        _ => return Err(Error::new(format!("unknown op code {}", quote(op))).help("SPC knows r, R, w and W")),
+        _ => {
+            return Err(
+                Error::malformed(format!("unknown op code {}", quote(op))).help("SPC knows r, R, w and W")
+            );
+        }
     };
     // The specification's own example has a timestamp whose dot is a blank.
     let dotted: Vec<u8> = time.iter().map(|&c| if c == b' ' { b'.' } else { c }).collect();
     let value = decimal(&dotted, SECOND).filter(|&t| t >= 0).ok_or_else(|| {
-        Error::new(format!("time {} is not a number of seconds from the start", quote(time)))
+        Error::malformed(format!("time {} is not a number of seconds from the start", quote(time)))
             .help("it must look like 12.345678")
     })?;
     Ok(Row { unit, block, size, op, time: value, repaired: dotted != time })

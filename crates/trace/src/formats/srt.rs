@@ -17,7 +17,7 @@ use crate::chunk::{Chunk, Ids, Key, Origin};
 use crate::input::{Input, read_full};
 use crate::reader::OpenOptions;
 use crate::scan::{extent, quote};
-use crate::{Error, Info, NONE, Op, Place, Result, flag};
+use crate::{Error, ErrorKind, Info, NONE, Op, Place, Result, flag};
 
 /// The table's entry.
 pub static FORMAT: Format = Format {
@@ -51,10 +51,10 @@ fn open(inputs: Vec<Input>, _: &OpenOptions) -> Opened {
     if !head.starts_with(b"$$TR_IOREC-1.7") {
         let line = head.split(|c| matches!(c, b'\n' | b'\r')).next().unwrap_or_default();
         let what = format!("{} is not the head of an SRT file of version 1.7", quote(line));
-        return Err(Error::new(what).path(&input.path).at(Place::Byte(0)).help(help));
+        return Err(Error::malformed(what).path(&input.path).at(Place::Byte(0)).help(help));
     }
     let Some(end) = memchr::memchr(0x0c, head) else {
-        return Err(Error::new("the head does not end in a form feed within 64 KiB")
+        return Err(Error::malformed("the head does not end in a form feed within 64 KiB")
             .path(&input.path)
             .help("the file is damaged or cut short"));
     };
@@ -81,12 +81,15 @@ impl Srt {
     /// Takes a record; whether it is a request.
     fn record(&mut self, r: &[u8], chunk: &mut Chunk) -> Result<bool> {
         if r.len() < RECORD {
-            return Err(Error::new(format!("truncated record: {} of {RECORD} bytes", r.len()))
-                .help("the copy or capture was cut short"));
+            return Err(Error::new(
+                ErrorKind::Truncated,
+                format!("truncated record: {} of {RECORD} bytes", r.len()),
+            )
+            .help("the copy or capture was cut short"));
         }
         let (length, version, kind) = (word(r, 0), word(r, 4) >> 16, word(r, 4) & 0xffff);
         if length as usize != RECORD || version != 7 {
-            return Err(Error::new(format!(
+            return Err(Error::malformed(format!(
                 "no record of 88 bytes and version 7 begins here, but of {length} and {version}"
             ))
             .help("the file is damaged here or of another version"));
@@ -96,7 +99,7 @@ impl Srt {
         }
         let (seconds, micros) = (word(r, 8), word(r, 12));
         if micros >= 1_000_000 {
-            return Err(Error::new(format!("{micros} microseconds are more than a second"))
+            return Err(Error::malformed(format!("{micros} microseconds are more than a second"))
                 .help("the file is damaged here"));
         }
         let time = (i64::from(seconds) * 1_000_000 + i64::from(micros)) * 1000;

@@ -12,7 +12,7 @@ use crate::chunk::{Chunk, Origin};
 use crate::input::{Input, read_full};
 use crate::reader::OpenOptions;
 use crate::scan::extent;
-use crate::{Error, Info, NONE, Object, Op, Place, Result};
+use crate::{Error, ErrorKind, Info, NONE, Object, Op, Place, Result};
 use std::io::{Read, Seek, SeekFrom};
 
 /// The table's entry.
@@ -108,12 +108,12 @@ fn open(inputs: Vec<Input>, _: &OpenOptions) -> Result<Box<dyn Source>> {
     let input = single(inputs)?;
     let Some(version) = version(input.head()) else {
         let n = input.head().len();
-        let what = if n < SIZES[0] {
-            format!("truncated record: {n} of {} bytes", SIZES[0])
+        let error = if n < SIZES[0] {
+            Error::new(ErrorKind::Truncated, format!("truncated record: {n} of {} bytes", SIZES[0]))
         } else {
-            "no vscsi record begins here".into()
+            Error::malformed("no vscsi record begins here")
         };
-        return Err(Error::new(what)
+        return Err(error
             .path(&input.path)
             .at(Place::Byte(0))
             .help("the file is damaged or of another format"));
@@ -152,7 +152,7 @@ impl Vscsi {
     fn record(&self, r: &[u8], chunk: &mut Chunk) -> Result<bool> {
         let (cmd, ver) = (short(r, version_at(self.version) - 2), short(r, version_at(self.version)));
         if usize::from(ver >> 8) != self.version {
-            return Err(Error::new(format!(
+            return Err(Error::malformed(format!(
                 "record of version {} in a file of version {}",
                 ver >> 8,
                 self.version
@@ -162,13 +162,14 @@ impl Vscsi {
         let size = word(r, if self.version == 1 { 4 } else { 8 });
         let (block, time) = (long(r, 16), long(r, 24));
         let Some(meaning) = meaning(cmd) else {
-            return Err(Error::new(format!("unknown op code {cmd:#04x}"))
+            return Err(Error::malformed(format!("unknown op code {cmd:#04x}"))
                 .help("it is no SCSI command this reader knows; the file may be damaged"));
         };
         let Some(op) = meaning else { return Ok(false) };
         let time = i64::try_from(time).ok().and_then(|t| t.checked_mul(1000));
-        let time =
-            time.ok_or_else(|| Error::new("the time is beyond 292 years").help("the file is damaged here"))?;
+        let time = time.ok_or_else(|| {
+            Error::malformed("the time is beyond 292 years").help("the file is damaged here")
+        })?;
         let (offset, size) =
             if op == Op::Flush { (NONE, NONE) } else { extent(block, u64::from(size), 512, 1)? };
         chunk.push(time, op as u8, 0, offset, size);
@@ -191,8 +192,11 @@ impl Source for Vscsi {
             let at = self.at + (number * step) as u64;
             let row = chunk.batch.len();
             let result = if record.len() < step {
-                Err(Error::new(format!("truncated record: {} of {step} bytes", record.len()))
-                    .help("the copy or capture was cut short"))
+                Err(Error::new(
+                    ErrorKind::Truncated,
+                    format!("truncated record: {} of {step} bytes", record.len()),
+                )
+                .help("the copy or capture was cut short"))
             } else {
                 self.record(record, chunk)
             };

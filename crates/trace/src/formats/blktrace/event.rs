@@ -56,11 +56,11 @@ impl Event {
     /// When its time or place is impossible.
     pub fn check(&self) -> Result<()> {
         if self.time > i64::MAX as u64 {
-            return Err(Error::new(format!("time {} ns is beyond any clock", self.time)));
+            return Err(Error::malformed(format!("time {} ns is beyond any clock", self.time)));
         }
         let end = self.sector.saturating_mul(512).saturating_add(u64::from(self.bytes));
         if self.action == Action::Queue && self.bytes > 0 && end > MOST_BYTES as u64 {
-            return Err(Error::new(format!("sector {} lies beyond any device (1 EiB)", self.sector)));
+            return Err(Error::malformed(format!("sector {} lies beyond any device (1 EiB)", self.sector)));
         }
         Ok(())
     }

@@ -49,7 +49,7 @@ pub fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
             files = set(directory, name);
         }
         if files.is_empty() {
-            return Err(Error::new("there is no such file").path(path).help("check the path"));
+            return Err(Error::missing(path));
         }
         all.append(&mut files);
     }

@@ -4,7 +4,7 @@ use super::event::{Action, Event, cat};
 use crate::chunk::Chunk;
 use crate::cursor::Cursor;
 use crate::input::Input;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
 
 /// Bytes of a record before its payload.
@@ -87,13 +87,17 @@ impl Records {
     }
 
     fn damaged(&self, what: String) -> Error {
-        self.place(Error::new(what))
+        self.place(Error::malformed(what))
+    }
+
+    fn cut(&self, what: String) -> Error {
+        self.place(Error::new(ErrorKind::Truncated, what))
     }
 
     fn place(&self, error: Error) -> Error {
         self.bytes
             .place(error)
-            .help("copy the capture again; --max-damaged 1 reads what stands before the damage and says so")
+            .help("copy the capture again; `max_damaged` 1 reads what stands before the damage and says so")
     }
 
     /// The next record; `None` at the end, or at damage that may be passed over.
@@ -102,7 +106,7 @@ impl Records {
             return Ok(None);
         }
         match self.read() {
-            Err(error) if self.max_damaged > 0 => {
+            Err(error) if self.max_damaged > 0 && error.kind() != ErrorKind::Io => {
                 // Without a length that can be trusted the next record cannot be found.
                 self.ended = true;
                 chunk.damaged.push((self.bytes.at(), error));
@@ -121,7 +125,7 @@ impl Records {
         }
         let Ok(head) = <[u8; RECORD]>::try_from(head) else {
             let n = head.len();
-            return Err(self.damaged(format!("truncated record: {n} of {RECORD} bytes")));
+            return Err(self.cut(format!("truncated record: {n} of {RECORD} bytes")));
         };
         let Some(big) = order(&head) else {
             return Err(self.damaged("no blktrace record begins here".into()));
@@ -183,7 +187,7 @@ impl Records {
         let whole = self.bytes.peek(RECORD + payload)?;
         if whole.len() < RECORD + payload {
             let n = whole.len() - RECORD;
-            return Err(self.damaged(format!("truncated record: {n} of {payload} bytes of payload")));
+            return Err(self.cut(format!("truncated record: {n} of {payload} bytes of payload")));
         }
         let skip = if action & CGROUP != 0 { 8 } else { 0 };
         let text = whole.get(RECORD + skip..).unwrap_or(b"");

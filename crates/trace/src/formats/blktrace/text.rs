@@ -137,8 +137,8 @@ fn tokens(line: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
 }
 
 fn bad(what: &str, text: &[u8]) -> Error {
-    Error::new(format!("{what} in {}", quote(text))).help(
-        "the line is damaged or cut short; --max-damaged N passes over up to N such lines and counts them",
+    Error::malformed(format!("{what} in {}", quote(text))).help(
+        "the line is damaged or cut short; `max_damaged` N passes over up to N such lines and counts them",
     )
 }
 

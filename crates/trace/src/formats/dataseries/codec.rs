@@ -1,13 +1,13 @@
 //! The codecs of an extent's parts; each payload is the bare stream of its library.
 
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 use std::io::Read;
 
 /// Most bytes that a part may unpack to.
 pub const MOST: usize = 1 << 29;
 
 fn bad(codec: &str, why: impl std::fmt::Display) -> Error {
-    Error::new(format!("its {codec} data is damaged: {why}"))
+    Error::malformed(format!("its {codec} data is damaged: {why}"))
 }
 
 /// Unpacks a part, which must be of `size` bytes then.
@@ -16,7 +16,10 @@ fn bad(codec: &str, why: impl std::fmt::Display) -> Error {
 /// When the data is damaged, of another size, or of an unknown codec.
 pub fn unpack(codec: u8, packed: &[u8], size: usize) -> Result<Vec<u8>> {
     if size > MOST {
-        return Err(Error::new(format!("an extent of {size} bytes is larger than {MOST}")));
+        return Err(Error::new(
+            ErrorKind::TooLarge,
+            format!("an extent of {size} bytes is larger than {MOST}"),
+        ));
     }
     let (name, found) = match codec {
         0 => ("plain", packed.to_vec()),
@@ -32,7 +35,7 @@ pub fn unpack(codec: u8, packed: &[u8], size: usize) -> Result<Vec<u8>> {
             ("snappy", snap::raw::Decoder::new().decompress_vec(packed).map_err(|e| bad("snappy", e))?)
         }
         6 | 7 => ("lz4", lz4_flex::block::decompress(packed, size).map_err(|e| bad("lz4", e))?),
-        other => return Err(Error::new(format!("unknown codec {other}"))),
+        other => return Err(Error::new(ErrorKind::Unsupported, format!("unknown codec {other}"))),
     };
     if found.len() != size {
         return Err(bad(name, format!("{} bytes where {size} were announced", found.len())));

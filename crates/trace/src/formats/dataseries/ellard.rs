@@ -47,7 +47,7 @@ impl Ellard {
         let Some(kind) = extents.kind(TYPE) else { return Ok(None) };
         let time = kind.need("time", Kind::Int64)?;
         if !time.says.contains("microseconds") {
-            return Err(Error::new(format!("the type {TYPE} does not say the unit of its times"))
+            return Err(Error::malformed(format!("the type {TYPE} does not say the unit of its times"))
                 .help("this reader knows microseconds"));
         }
         let ends = |end: &str| -> Result<[Field; 2]> {
@@ -88,7 +88,7 @@ impl Ellard {
         chunk.other += u64::from(known.is_none() || !is_call);
         let Some(op) = known else { return Ok(()) };
         let time = row.long(&self.time).filter(|time| *time >= 0).and_then(|time| time.checked_mul(1000));
-        let time = time.ok_or_else(|| Error::new("a message has an impossible time"))?;
+        let time = time.ok_or_else(|| Error::malformed("a message has an impossible time"))?;
         let word = |field: &Field| row.int(field).unwrap_or(0).cast_unsigned();
         let [address, port] = if is_call { &self.from } else { &self.to };
         // Addresses are names like those in the text.

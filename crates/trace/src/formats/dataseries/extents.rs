@@ -5,7 +5,7 @@ use super::hash::{lookup2, mixed};
 use super::types::{ExtentType, Field, bit, long, word};
 use crate::cursor::Cursor;
 use crate::input::Input;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
@@ -188,11 +188,17 @@ impl Extents {
         let big = match head.get(..8) {
             Some([b'D', b'S', b'v', b'1', 0x78, 0x56, 0x34, 0x12]) => false,
             Some([b'D', b'S', b'v', b'1', 0x12, 0x34, 0x56, 0x78]) => true,
-            _ => return Err(bytes.place(Error::new("is no DataSeries file of version 1"))),
+            _ => {
+                return Err(
+                    bytes.place(Error::new(ErrorKind::Unrecognised, "is no DataSeries file of version 1"))
+                );
+            }
         };
         if head.len() < HEAD {
             let n = head.len();
-            return Err(bytes.place(Error::new(format!("truncated head: {n} of {HEAD} bytes"))));
+            return Err(
+                bytes.place(Error::new(ErrorKind::Truncated, format!("truncated head: {n} of {HEAD} bytes")))
+            );
         }
         bytes.skip(HEAD);
         let mut extents = Extents {
@@ -228,7 +234,7 @@ impl Extents {
         let at = self.bytes.at();
         let library = match self.peek()? {
             Next::Extent(head) if head.name == XML => self.read(&head),
-            _ => Err(Error::new("no extent of types follows the head")),
+            _ => Err(Error::malformed("no extent of types follows the head")),
         };
         let library = library.map_err(|e| {
             let e = e.path(self.bytes.path()).at(crate::Place::Byte(at));
@@ -271,7 +277,9 @@ impl Extents {
             let found = match self.peek() {
                 Ok(Next::Extent(head)) => self.read(&head).map(|extent| Some((head, extent))),
                 Ok(Next::Tail) => self.tail().map(|()| None),
-                Ok(Next::End) => Err(Error::new("ends without its index and tail").help(COPY)),
+                Ok(Next::End) => {
+                    Err(Error::new(ErrorKind::Truncated, "ends without its index and tail").help(COPY))
+                }
                 Err(error) => Err(error),
             };
             match found {
@@ -281,7 +289,7 @@ impl Extents {
                         self.ended = true;
                         let what =
                             format!("the index names an extent at byte {missing}, where none was read");
-                        return Err(Error::new(what)
+                        return Err(Error::malformed(what)
                             .path(self.bytes.path())
                             .at(crate::Place::Byte(at))
                             .help(SALVAGE));
@@ -291,7 +299,7 @@ impl Extents {
                 Ok(None) => self.ended = true,
                 Err(error) => {
                     let error = error.path(self.bytes.path()).at(crate::Place::Byte(at));
-                    if !self.salvage {
+                    if !self.salvage || error.kind() == ErrorKind::Io {
                         self.ended = true;
                         return Err(error);
                     }
@@ -315,17 +323,19 @@ impl Extents {
         }
         if head.len() < EXTENT {
             let what = format!("truncated extent: {} of {EXTENT} bytes of its head", head.len());
-            return Err(Error::new(what).help(COPY));
+            return Err(Error::new(ErrorKind::Truncated, what).help(COPY));
         }
         let number = |at: usize| word(head, at, big).cast_unsigned();
         let name = head.get(EXTENT..EXTENT + usize::from(head[26])).unwrap_or_default();
         let codecs = [head[24], head[25]];
         let sound = head[27] == 0 && !name.is_empty() && codecs.iter().all(|codec| *codec <= 7);
         let name = std::str::from_utf8(name).ok().filter(|_| sound);
-        let name = name.ok_or_else(|| Error::new("no extent begins here").help(SALVAGE))?;
+        let name = name.ok_or_else(|| Error::malformed("no extent begins here").help(SALVAGE))?;
         if !self.types.contains_key(name) {
-            return Err(Error::new(format!("an extent of type {name:?}, which is not in the file's types"))
-                .help(SALVAGE));
+            return Err(Error::malformed(format!(
+                "an extent of type {name:?}, which is not in the file's types"
+            ))
+            .help(SALVAGE));
         }
         Ok(Next::Extent(Head {
             fixed: number(0) as usize,
@@ -341,10 +351,15 @@ impl Extents {
 
     /// Unpacks the extent that comes next and passes over it.
     fn read(&mut self, head: &Head) -> Result<Extent> {
-        let kind =
-            self.types.get(&head.name).cloned().ok_or_else(|| Error::new("an extent of unknown type"))?;
+        let kind = self
+            .types
+            .get(&head.name)
+            .cloned()
+            .ok_or_else(|| Error::malformed("an extent of unknown type"))?;
         if head.fixed > PACKED || head.variable > PACKED {
-            return Err(Error::new("an extent larger than 512 MiB is announced").help(SALVAGE));
+            return Err(
+                Error::new(ErrorKind::TooLarge, "an extent larger than 512 MiB is announced").help(SALVAGE)
+            );
         }
         let [start, fixed, variable] = head.lengths();
         let whole = head.whole();
@@ -352,15 +367,17 @@ impl Extents {
         let bytes = self.bytes.peek(whole)?;
         if bytes.len() < whole {
             let what = format!("truncated extent: {} of {whole} bytes", bytes.len());
-            return Err(Error::new(what).help(COPY));
+            return Err(Error::new(ErrorKind::Truncated, what).help(COPY));
         }
         let sum = adler(bytes);
         if sum != head.adler && self.mended.is_none() {
-            return Err(Error::new("the extent's checksum does not fit its bytes").help(SALVAGE));
+            return Err(Error::malformed("the extent's checksum does not fit its bytes").help(SALVAGE));
         }
         let whole_extent = if self.mended.is_some() { bytes.to_vec() } else { Vec::new() };
         let size = head.records.checked_mul(kind.row).filter(|size| *size <= MOST);
-        let size = size.ok_or_else(|| Error::new("an extent of more than 512 MiB of rows is announced"))?;
+        let size = size.ok_or_else(|| {
+            Error::new(ErrorKind::TooLarge, "an extent of more than 512 MiB of rows is announced")
+        })?;
         let packed = &bytes[start..start + head.fixed];
         let rows = if kind.compact() {
             // Its unpacked size is not told; rows are no smaller compacted than spread.
@@ -387,7 +404,7 @@ impl Extents {
             mended.push((self.bytes.at(), whole, hash));
         }
         if hash != head.0 {
-            return Err(Error::new("the extent's hash does not fit what it unpacks to").help(SALVAGE));
+            return Err(Error::malformed("the extent's hash does not fit what it unpacks to").help(SALVAGE));
         }
         extent.kind.clone().unpack_values(&mut extent.rows, big);
         self.chained = mixed(head.0 ^ head.1, self.chained, SEED);
@@ -407,12 +424,16 @@ impl Extents {
         let big = self.big;
         let tail = self.bytes.peek(TAIL + 1)?;
         if tail.len() != TAIL {
-            let what = if tail.len() < TAIL { "a truncated tail" } else { "bytes after the tail" };
-            return Err(Error::new(what).help(COPY));
+            let error = if tail.len() < TAIL {
+                Error::new(ErrorKind::Truncated, "a truncated tail")
+            } else {
+                Error::malformed("bytes after the tail")
+            };
+            return Err(error.help(COPY));
         }
         let number = |at: usize| word(tail, at, big).cast_unsigned();
         if lookup2(TAIL_SEED, &tail[..TAIL - 4]) != number(TAIL - 4) || number(4) != !number(8) {
-            return Err(Error::new("the tail's checksum does not fit its bytes").help(SALVAGE));
+            return Err(Error::malformed("the tail's checksum does not fit its bytes").help(SALVAGE));
         }
         // Some writers computed it otherwise; what is missing shows in the index.
         self.chained_fits = number(12) == self.chained;
@@ -442,8 +463,8 @@ impl Extents {
     }
 }
 
-const COPY: &str = "the copy or capture was cut short; --salvage reads what is good";
-const SALVAGE: &str = "the file is damaged here; --salvage reads what is good and counts what is lost";
+const COPY: &str = "the copy or capture was cut short; `salvage` reads what is good";
+const SALVAGE: &str = "the file is damaged here; `salvage` reads what is good and counts what is lost";
 
 /// Unpacks a part of unknown size.
 fn unpack_up_to(codec: u8, packed: &[u8], most: usize) -> Result<Vec<u8>> {
@@ -452,8 +473,11 @@ fn unpack_up_to(codec: u8, packed: &[u8], most: usize) -> Result<Vec<u8>> {
         2 => super::codec::read(flate2::read::ZlibDecoder::new(packed), "zlib", most),
         3 => super::codec::read(bzip2::read::BzDecoder::new(packed), "bzip2", most),
         1 => super::codec::lzo(packed, most),
-        4 => super::codec::lzf(packed, most).ok_or_else(|| Error::new("its lzf data is damaged")),
-        _ => Err(Error::new(format!("compacted rows packed by codec {codec} are not known to this reader"))),
+        4 => super::codec::lzf(packed, most).ok_or_else(|| Error::malformed("its lzf data is damaged")),
+        _ => Err(Error::new(
+            ErrorKind::Unsupported,
+            format!("compacted rows packed by codec {codec} are not known to this reader"),
+        )),
     }
 }
 

@@ -72,7 +72,7 @@ fn open(inputs: Vec<Input>, options: &OpenOptions) -> Opened {
         if let Some((_, damage)) = extents.damaged.into_iter().next() {
             return Err(damage.help(format!("besides, the file {what}")));
         }
-        return Err(Error::new(what).help(
+        return Err(Error::malformed(what).help(
             "types that are understood: I/O trace: SRT-V7; Trace::NFS::common, attr-ops and read-write; \
              Trace::NFS::Ellard",
         ));

@@ -93,7 +93,7 @@ impl Nfs {
             says if says.contains("nanosecond") => (1, 1),
             says if says.contains("2^-32") => (1_000_000_000, 1 << 32),
             _ => {
-                return Err(Error::new("the file's types do not say the unit of packet-at")
+                return Err(Error::malformed("the file's types do not say the unit of packet-at")
                     .help("this reader knows nanoseconds and 2^-32 seconds"));
             }
         };
@@ -150,7 +150,7 @@ impl Nfs {
             };
             let time = i128::from(row.long(&c.at).unwrap_or(-1)) * c.unit.0 / c.unit.1;
             let time = i64::try_from(time).ok().filter(|time| *time >= 0);
-            let time = time.ok_or_else(|| Error::new("a message has an impossible time"))?;
+            let time = time.ok_or_else(|| Error::malformed("a message has an impossible time"))?;
             let record = row.long(&c.record).unwrap_or(0);
             let xid = number(&c.xid);
             let (client, port) =

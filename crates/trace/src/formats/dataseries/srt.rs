@@ -63,7 +63,8 @@ impl Convert for Srt {
         for row in extent.rows() {
             let time = row.double(&self.enter).and_then(|s| nanoseconds(s, self.enter.base));
             let done = row.double(&self.done).and_then(|s| nanoseconds(s, self.done.base));
-            let time = time.ok_or_else(|| Error::new("the time of a row is not a number of seconds"))?;
+            let time =
+                time.ok_or_else(|| Error::malformed("the time of a row is not a number of seconds"))?;
             let number = |field: &Field| row.int(field).unwrap_or(0).cast_unsigned();
             let offset = u64::try_from(row.long(&self.offset).unwrap_or(0)).unwrap_or(u64::MAX);
             let (offset, size) = placed(offset, u64::from(number(&self.bytes)), 1, 1)?;

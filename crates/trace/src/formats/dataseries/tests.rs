@@ -228,7 +228,7 @@ fn damage_is_placed_and_what_is_sound_is_salvaged() {
     let mut extents = Extents::new(input(bytes.clone()), false).unwrap();
     assert!(extents.next().is_ok());
     let message = extents.next().err().unwrap().to_string();
-    assert!(message.contains(&format!("byte {}", starts[1])) && message.contains("--salvage"), "{message}");
+    assert!(message.contains(&format!("byte {}", starts[1])) && message.contains("`salvage`"), "{message}");
     let mut extents = Extents::new(input(bytes.clone()), true).unwrap();
     let mut found = 0;
     while let Some(extent) = extents.next().unwrap() {

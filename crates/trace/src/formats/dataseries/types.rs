@@ -66,7 +66,8 @@ pub struct ExtentType {
 }
 
 fn wrong(what: impl Into<String>) -> Error {
-    Error::new(what.into()).help("the extent type's XML is damaged or of a kind this reader does not know")
+    Error::malformed(what.into())
+        .help("the extent type's XML is damaged or of a kind this reader does not know")
 }
 
 /// The next multiple.
@@ -205,7 +206,7 @@ impl ExtentType {
     /// # Errors
     /// When they end too early.
     pub fn spread(&self, packed: &[u8], rows: usize) -> Result<Vec<u8>> {
-        let short = || Error::new("its compacted rows end too early");
+        let short = || Error::malformed("its compacted rows end too early");
         let mut out =
             vec![0; rows.checked_mul(self.row).filter(|n| *n <= super::codec::MOST).ok_or_else(short)?];
         let mut at = 0;

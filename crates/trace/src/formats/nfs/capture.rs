@@ -12,7 +12,7 @@ use super::stream::{LONGEST_GAP, Stream};
 use crate::chunk::{Chunk, Origin};
 use crate::formats::Source;
 use crate::reader::OpenOptions;
-use crate::{Info, Result};
+use crate::{ErrorKind, Info, Result};
 use etherparse::defrag::IpDefragPool;
 use etherparse::{EtherType, IpNumber, LaxNetSlice, LaxSlicedPacket, SlicedPacket, TransportSlice};
 use rustc_hash::FxHashMap;
@@ -392,7 +392,7 @@ impl<F: Frames> Source for Capture<F> {
             let at = self.frames.at();
             match self.packet() {
                 Ok(more) => self.ended = !more,
-                Err(error) if self.lenient => {
+                Err(error) if self.lenient && error.kind() != ErrorKind::Io => {
                     let Passed { bytes, found } = self.frames.resume();
                     self.passed += bytes;
                     self.ended = !found;

@@ -53,8 +53,8 @@ struct Message<'a> {
 }
 
 fn bad(what: &str, line: &[u8]) -> Error {
-    Error::new(format!("{what} in {}", quote(line))).help(
-        "the line is damaged or cut short; --max-damaged N passes over up to N such lines and counts them",
+    Error::malformed(format!("{what} in {}", quote(line))).help(
+        "the line is damaged or cut short; `max_damaged` N passes over up to N such lines and counts them",
     )
 }
 

@@ -7,7 +7,7 @@ use crate::cursor::Cursor;
 use crate::formats::{Format, Known, Opened, single};
 use crate::input::Input;
 use crate::reader::OpenOptions;
-use crate::{Error, Info, Result};
+use crate::{Error, ErrorKind, Info, Result};
 
 /// The table's entry.
 pub static FORMAT: Format = Format {
@@ -47,17 +47,20 @@ fn open(inputs: Vec<Input>, options: &OpenOptions) -> Opened {
     }
     let Some((big, tick)) = magic(&head) else {
         return Err(packets
-            .place(Error::new("is no pcap file"))
+            .place(Error::new(ErrorKind::Unrecognised, "is no pcap file"))
             .help("the file is damaged or of another format"));
     };
     if head.len() < HEAD {
-        return Err(packets.place(Error::new(format!("truncated head: {} of {HEAD} bytes", head.len()))));
+        return Err(packets.place(Error::new(
+            ErrorKind::Truncated,
+            format!("truncated head: {} of {HEAD} bytes", head.len()),
+        )));
     }
     // Above it stands how many bytes of check sum end each packet, which the lengths inside leave out.
     let link = Link::of(word(&head, 20, big) & 0xffff);
     if let Link::Unknown(number) = link {
         return Err(packets
-            .place(Error::new(format!("packets of link type {number} are not read")))
+            .place(Error::new(ErrorKind::Unsupported, format!("packets of link type {number} are not read")))
             .help(LINKS));
     }
     packets.skip(HEAD);
@@ -129,17 +132,23 @@ impl Frames for Pcap {
         }
         let Some(found) = Head::of(head, big) else {
             let what = format!("truncated packet: {} of {PACKET} bytes of its head", head.len());
-            return Err(self.packets.place(Error::new(what)).help("the copy or capture was cut short"));
+            return Err(self
+                .packets
+                .place(Error::new(ErrorKind::Truncated, what))
+                .help("the copy or capture was cut short"));
         };
         let Head { seconds, fraction, captured, whole: sent } = found;
         let Some(time) = found.time(tick) else {
             let what = format!("a packet of {captured} bytes at {seconds} s and {fraction} ticks");
-            return Err(self.packets.place(Error::new(what)).help("the file is damaged here"));
+            return Err(self.packets.place(Error::malformed(what)).help("the file is damaged here"));
         };
         let whole = self.packets.peek(PACKET + captured)?;
         if whole.len() < PACKET + captured {
             let what = format!("truncated packet: {} of {captured} bytes", whole.len() - PACKET);
-            return Err(self.packets.place(Error::new(what)).help("the copy or capture was cut short"));
+            return Err(self
+                .packets
+                .place(Error::new(ErrorKind::Truncated, what))
+                .help("the copy or capture was cut short"));
         }
         bytes.clear();
         bytes.extend_from_slice(&whole[PACKET..]);

@@ -8,7 +8,7 @@ use super::capture::{self, Frame, Frames, LARGEST, Link, Passed};
 use crate::cursor::Cursor;
 use crate::formats::{Format, Known, Opened, single};
 use crate::reader::OpenOptions;
-use crate::{Error, Info, Place, Result};
+use crate::{Error, ErrorKind, Info, Place, Result};
 use std::cell::Cell;
 
 /// The table's entry.
@@ -207,19 +207,23 @@ struct Packet<'a> {
 
 impl Pcapng {
     fn wrong(&self, at: usize, what: impl Into<String>) -> Error {
-        Error::new(what).path(self.packets.path()).at(Place::Byte(self.packets.at() + at as u64))
+        Error::malformed(what).path(self.packets.path()).at(Place::Byte(self.packets.at() + at as u64))
+    }
+
+    fn cut(&self, found: usize, of: usize) -> Error {
+        let what = format!("truncated block: {found} of {of} bytes");
+        self.packets.place(Error::new(ErrorKind::Truncated, what)).help("the copy or capture was cut short")
     }
 
     /// Type and length of the block that comes, with both lengths equal and all of it there; `None` at the end.
     fn block(&mut self) -> Result<Option<(u32, usize)>> {
-        let cut = "the copy or capture was cut short";
         let damaged = "the file is damaged here";
         let head = self.packets.peek(FRAME)?.to_vec();
         if head.is_empty() {
             return Ok(None);
         }
         if head.len() < FRAME {
-            return Err(self.wrong(0, format!("truncated block: {} of {FRAME} bytes", head.len())).help(cut));
+            return Err(self.cut(head.len(), FRAME));
         }
         if begins(&head) {
             // Its lengths are in the order that it tells.
@@ -238,8 +242,8 @@ impl Pcapng {
         }
         let whole = self.packets.peek(length)?;
         if whole.len() < length {
-            let what = format!("truncated block: {} of {length} bytes", whole.len());
-            return Err(self.wrong(0, what).help(cut));
+            let found = whole.len();
+            return Err(self.cut(found, length));
         }
         let again = word(whole, length - 4, self.big) as usize;
         if again != length {
@@ -267,7 +271,10 @@ impl Pcapng {
             _ => Ok(None),
         };
         found.map_err(|(byte, what)| {
-            Error::new(what).path(&path).at(Place::Byte(at + byte as u64)).help("the file is damaged here")
+            Error::malformed(what)
+                .path(&path)
+                .at(Place::Byte(at + byte as u64))
+                .help("the file is damaged here")
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Places in the tree of files that a capture shows: paths, each interned once, and the ids of objects at them.
 
 use crate::chunk::MOST_IDS;
-use crate::{Error, Object, Result};
+use crate::{Error, ErrorKind, Object, Result};
 use rustc_hash::FxHashMap;
 
 /// The root of everything.
@@ -163,7 +163,7 @@ impl Places {
             return Ok(());
         }
         let what = format!("more than {MOST_IDS} files, or {MOST} names that lead to them");
-        Err(Error::new(what).help("cut the capture into shorter ones"))
+        Err(Error::new(ErrorKind::TooLarge, what).help("cut the capture into shorter ones"))
     }
 }
 

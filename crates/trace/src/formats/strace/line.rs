@@ -75,8 +75,8 @@ pub struct Call<'a> {
 }
 
 fn bad(what: &str, line: &[u8]) -> Error {
-    Error::new(format!("{what} in {}", quote(line))).help(
-        "the line is damaged or cut short; --max-damaged N passes over up to N such lines and counts them",
+    Error::malformed(format!("{what} in {}", quote(line))).help(
+        "the line is damaged or cut short; `max_damaged` N passes over up to N such lines and counts them",
     )
 }
 
@@ -146,7 +146,7 @@ pub fn line(text: &[u8]) -> Result<Option<Line<'_>>> {
         None => {
             let time = decimal(&first, SECOND).filter(|time| *time >= 0 && first.contains(&b'.'));
             let time = time.ok_or_else(|| {
-                Error::new(format!("no time in {}", quote(text))).help("capture with strace -f -ttt -T")
+                Error::malformed(format!("no time in {}", quote(text))).help("capture with strace -f -ttt -T")
             })?;
             let padded = is_padded(text, &first, rest);
             Head { pid, time, since: if padded { Since::Line } else { Since::Epoch } }

@@ -352,6 +352,6 @@ impl Source for Strace {
 /// A call that lacks what it needs.
 fn short(call: &line::Call) -> Error {
     let name = String::from_utf8_lossy(call.name).into_owned();
-    Error::new(format!("{name} has {} arguments, fewer than it takes", call.args.len()))
+    Error::malformed(format!("{name} has {} arguments, fewer than it takes", call.args.len()))
         .help("the line is damaged or cut short")
 }
