@@ -110,6 +110,8 @@ pub fn uses(plan: &Plan, id: &str) -> Use {
             continue;
         }
         match worker.source {
+            // What reserves or cuts off space reads nothing and changes the file.
+            _ if matches!(worker.backend, Backend::Allocate | Backend::Truncate) => sum.writes = true,
             Source::Uniform { reads, .. } => {
                 sum.reads |= reads > 0.0;
                 sum.writes |= reads < 1.0;
@@ -444,7 +446,7 @@ fn create(target: &loadstone_plan::Target, used: Use) -> Result<Open> {
         prepare: target.prepare,
         image: None,
     };
-    let reserved = reserve(&file, target.size);
+    let reserved = if target.sparse { file.set_len(target.size) } else { reserve(&file, target.size) };
     open.file = Some(file);
     if let Err(e) = reserved {
         discard(std::slice::from_ref(&open));
