@@ -84,8 +84,10 @@ def test_a_file_grows_until_nothing_is_free(tmp_path, need_root):
         pytest.skip(f"cannot mount a tmpfs: {mounted.stderr.decode().strip()}")
     try:
         free = os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize
-        plans = lowered("[a]\nrw=write\nbs=64k\nfill_device=1\nfilename=f\n", tmp_path).plans
-        assert loadstone.run(plans[0]).summary["bytes"] == free // 65_536 * 65_536
+        (tmp_path / "on").mkdir()
+        (tmp_path / "job.fio").write_text("[a]\nrw=write\nbs=64k\nfill_device=1\nfilename=f\n")
+        job = loadstone.job(tmp_path / "job.fio", tmp_path / "on")
+        assert loadstone.run(job).summary["bytes"] == job.plans[0]["targets"][0]["size"] > free - 131_072
         assert os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize < 65_536
     finally:
         subprocess.run(["umount", tmp_path], check=True)

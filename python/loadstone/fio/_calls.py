@@ -47,7 +47,9 @@ def plan_of_calls(
     null = is_null(on)
     nowhere = {"id": "t0", "kind": "null", "size": 1 << 40}
     target = nowhere if null else targets.tree(on, options.allow_destroy)
-    steps = [] if null else [{"step": "prepare"}, *steps_of(options.cache, options.memory_limit, "none")]
+    steps: list[dict[str, Any]] = [{"step": "prepare"}]
+    if not null:
+        steps += steps_of(options.cache, options.memory_limit, "none")
     run = {"step": "run", "duration_ns": round((runtime or 0.0) * 1e9), "until": "all_done"}
     return {
         **({} if options.memory_limit is None else {"memory_limit": options.memory_limit}),

@@ -37,6 +37,6 @@ impl Perform for Space {
             })
         });
         // Counted as what it stands for.
-        if done == 0 && r.op < op::FLUSH { size } else { done }
+        if done == 0 { size } else { done }
     }
 }
