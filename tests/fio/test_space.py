@@ -145,3 +145,23 @@ def test_trims_share_files_with_jobs_that_bypass_the_page_cache(tmp_path):
         "[b]\nrw=randwrite\ndirect=1", "[b]\nrw=trim"
     )
     assert lowered(swapped, tmp_path).plans[0]["targets"][0]["direct"]
+
+
+def test_a_file_that_was_cut_off_is_cut_again_and_filled_before_it_is_read(tmp_path):
+    text = "[global]\nfilename=f\nsize=1m\n[a]\nioengine=ftruncate\nrw=randwrite\n[b]\nstonewall\n"
+    text += "ioengine=ftruncate\nrw=write\n[c]\nstonewall\nrw=read\n"
+    (tmp_path / "job.fio").write_text(text)
+    job = loadstone.job(tmp_path / "job.fio", tmp_path)
+    assert [plan["targets"][0]["prepare"] for plan in job.plans] == ["none", "none", "fill"]
+    figures = loadstone.run(job).summary["figures"]
+    assert [(one["requests"], one["errors"]) for one in figures] == [(256, 0)] * 3
+
+
+def test_what_others_wrote_is_verified_with_a_state(tmp_path):
+    text = "[global]\nfilename=f\nsize=256k\nverify=meta\n[a]\nrw=write\n[b]\nstonewall\nrw=read\n"
+    (tmp_path / "job.fio").write_text(text)
+    with pytest.raises(loadstone.Error, match="verifies what jobs before stonewall wrote; give `verify_state`"):
+        loadstone.job(tmp_path / "job.fio", tmp_path)
+    options = loadstone.RunOptions(verify_state=tmp_path / "state", allow_destroy=())
+    figures = loadstone.run(loadstone.job(tmp_path / "job.fio", tmp_path, options)).summary["figures"]
+    assert [one["verified"]["wrong"] for one in figures] == [{}, {}]

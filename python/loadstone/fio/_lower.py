@@ -82,6 +82,10 @@ class _File:
     reads: bool = False
     writes: bool = False
     overwrite: bool = False
+    moves: bool = False
+    """Bytes are read or written."""
+    cut: bool = False
+    """It may be shorter in the end."""
     sparse: bool = True
     written: int = 0
     """Bytes from its beginning that requests which ascend write all of."""
@@ -188,7 +192,8 @@ class _Lowering:
                 # What is not written to its end has holes, which are filled before anything reads it.
                 whole = file.whole or targets[list(files).index(path)]["prepare"] == "fill"
                 before = self.made.get(path, _Made(0, False))
-                self.made[path] = _Made(max(file.size, before.size), whole or before.whole)
+                size = 0 if file.cut else max(file.size, before.size)
+                self.made[path] = _Made(size, (whole or before.whole) and not file.cut)
         steps: list[dict[str, Any]] = []
         if any(target["kind"] != "null" for target in targets):
             steps.append({"step": "prepare"})
@@ -235,6 +240,8 @@ class _Lowering:
             file.reads |= load.reads > 0 and load.backend not in OF_SPACE
             file.writes |= load.reads < 1 or load.backend in OF_SPACE
             file.overwrite |= load.overwrite
+            file.moves |= load.backend not in OF_SPACE
+            file.cut |= load.backend == "truncate"
             file.sparse &= load.sparse
             if part.blocks:
                 pieces = pieces_of(load, part, _PLACES) or load.job.refuse(
@@ -538,6 +545,7 @@ class _Lowering:
         if before is not None:
             # Made by an earlier plan of the same file, so it is the run's own.
             fill = file.size > before.size or (file.reads and not before.whole) or file.overwrite
+            fill &= file.moves
         elif found.new:
             fill = file.reads or file.overwrite
         else:
