@@ -48,6 +48,8 @@ SAMPLES: Mapping[str, tuple[str, ...]] = {
     "-D": ("reads=0.3", "nthreads=3", "test=write", "SIZE=3m"),
     "--map": ("0={dir}/mapped",),
     "--ioprio": ("idle", "best-effort:7"),
+    "--until-steady": ("iops:10%,60s", "lat_slope:5ms"),
+    "--latency-target": ("2ms:99.9,5s",),
     "--content": ("unique",),
     "--verify-state": ("{dir}/state",),
     "--verify-from": ("{dir}/before",),

@@ -28,6 +28,13 @@ NEW = [
     "rw=read:-16k\nsize=64k",
     "rw=write:12k\nsize=64k",
     "rw=read:6k\nsize=60k\nloops=2",
+    "rw=write\nfilesize=64k\nio_size=32k\nloops=2",
+    "rw=write:12k\nfilesize=64k\nio_size=16k\nloops=3",
+    "rw=read\nsize=128k\nzonemode=strided\nzonesize=8k\nzoneskip=16k",
+    "rw=read\nsize=128k\nzonemode=strided\nzonesize=8k\nzonerange=16k\nzoneskip=16k",
+    "rw=write\nsize=100k\nio_size=200k\nzonemode=strided\nzonesize=8k\nzoneskip=16k",
+    "rw=write\nioengine=falloc\nsize=64k",
+    "rw=write\nioengine=ftruncate\nsize=64k",
     "size=64k",
     "size=64k\nbs=8k",
     "size=1m\nio_size=64k",
@@ -85,6 +92,7 @@ THERE = [
     "size=30k\nloops=2",
     "size=20%\noffset_increment=40%",
     "size=47%\nbs=3000",
+    "zonemode=strided\nzonesize=8k\nzoneskip=12k\noffset=4k",
 ]
 """Likewise in a file of 65,000 bytes that is there."""
 

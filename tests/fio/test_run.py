@@ -178,7 +178,9 @@ def test_all_jobs_are_checked_before_the_first_one_runs(tmp_path, loadstone):
     first = "[a]\nrw=write\nbs=4k\nsize=1m\n{}\n[b]\nstonewall\n{}\n"
     cases = {
         # What a wrote is known to a only.
-        first.format("verify=crc32c", "filename=a.0.0\nrw=read\nsize=1m\nverify=crc32c"): "nothing tells",
+        first.format(
+            "verify=crc32c", "filename=a.0.0\nrw=read\nsize=1m\nverify=crc32c"
+        ): "give --verify-state FILE",
         # A hole is found before, too.
         first.format("", "filename=sparse\nrw=read\nsize=1m"): "hole",
         first.format("", "filename=short\nrw=read\nsize=1m"): "reaches byte 1048576",

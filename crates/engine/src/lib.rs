@@ -23,6 +23,7 @@ mod workload_vm;
 pub use backend::uring::available as uring_available;
 pub use error::{Error, Result};
 pub use host::write_back::WrittenBack;
+pub use issue::depth_search::Depths;
 pub use metrics::histogram;
 pub use metrics::in_flight::Level;
 pub use metrics::live::{Counts, Live, LiveKind};

@@ -168,6 +168,7 @@ impl Plan {
         }
         self.check_maps()?;
         self.check_schedules()?;
+        self.check_steering()?;
         self.check_around()?;
         self.check_duration()?;
         match self.steps.iter().filter(|s| matches!(s, Step::Run { .. })).count() {

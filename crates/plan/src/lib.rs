@@ -13,6 +13,7 @@ mod reading;
 mod schedule;
 mod set;
 mod skew;
+mod steering;
 mod vary;
 mod verify;
 
@@ -27,6 +28,7 @@ use serde::{Deserialize, Serialize};
 pub use set::{FileSet, Layout};
 pub use skew::{Skew, Zone};
 use std::path::PathBuf;
+pub use steering::{Flow, Judged, LatencyTarget, Sampled, Steady};
 pub use vary::{Later, Law, Row, Value, Variable};
 pub use verify::Verify;
 
@@ -128,6 +130,9 @@ pub struct Target {
     /// If it is given up, it has no other name, and no other mount has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<PathBuf>,
+    /// Space of a new file is not reserved: it has its size, and holes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sparse: bool,
 }
 
 /// Kinds of target.
@@ -249,6 +254,12 @@ pub struct Worker {
     /// When it pauses; nothing: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause: Option<Pause>,
+    /// Searches the greatest depth, up to `depth`, that keeps a latency; nothing: `depth` it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_target: Option<LatencyTarget>,
+    /// Its share of the requests of several workers; nothing: as many as it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<Flow>,
     /// The source holds reads only: its targets are opened for reading, so that not even a wrong
     /// promise can change them. Not needed for `uniform`, whose share of reads says it.
     #[serde(default)]
@@ -498,6 +509,10 @@ pub enum Backend {
     Posix,
     /// Nothing is done.
     Null,
+    /// fallocate(2) in place of each transfer: reads reserve space, writes also make the file longer.
+    Allocate,
+    /// ftruncate(2) to the offset of each write; all else fails with EINVAL.
+    Truncate,
 }
 
 /// Where the objects of a source lie on the targets.
@@ -563,6 +578,9 @@ pub enum Step {
         /// What else ends it.
         #[serde(default, skip_serializing_if = "Until::is_usual")]
         until: Until,
+        /// Ends it in a steady state; nothing: it goes on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        steady: Option<Steady>,
     },
 }
 

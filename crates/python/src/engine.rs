@@ -3,7 +3,7 @@
 use crate::error::to_py;
 use crate::observe::Progress;
 use loadstone_engine::histogram::{Sparse, quantile};
-use loadstone_engine::{LiveKind, Outcome, WorkerLevel};
+use loadstone_engine::{Depths, LiveKind, Outcome, WorkerLevel};
 use loadstone_plan::{ArtefactKind, Plan, Reading, Variable};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
@@ -179,6 +179,28 @@ fn to_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDic
     summary.set_item("content_blocks", s.content_blocks)?;
     summary.set_item("verified", s.verified.as_ref().map(|v| crate::verify::to_json(v).to_string()))?;
     summary.set_item("notes", &s.notes)?;
+    if let Some(steady) = &s.steady {
+        let d = PyDict::new(py);
+        d.set_item("attained", steady.attained)?;
+        d.set_item("at_ns", steady.at_ns)?;
+        d.set_item("mean", steady.mean)?;
+        d.set_item("found", steady.found)?;
+        d.set_item("samples", &steady.samples)?;
+        summary.set_item("steady", d)?;
+    }
+    let depth = |(worker, depths): &(u16, Depths)| -> PyResult<_> {
+        let d = PyDict::new(py);
+        let (requests, fast, window_ns) = depths.window;
+        d.set_item("worker", worker)?;
+        d.set_item("depth", depths.depth)?;
+        d.set_item("found", depths.found)?;
+        d.set_item("kept", depths.kept)?;
+        d.set_item("requests", requests)?;
+        d.set_item("fast", fast)?;
+        d.set_item("window_ns", window_ns)?;
+        Ok(d)
+    };
+    summary.set_item("depths", s.depths.iter().map(depth).collect::<PyResult<Vec<_>>>()?)?;
     d.set_item("summary", summary)?;
     Ok(d)
 }
@@ -191,6 +213,7 @@ fn ops<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> 
         d.set_item("thread", rows.iter().map(|r| r.thread).collect::<Vec<_>>().into_pyarray(py))?;
     }
     d.set_item("group", &outcome.groups)?;
+    d.set_item("worked", &outcome.worked)?;
     d.set_item("name", rows.iter().map(|r| r.row.name).collect::<Vec<_>>().into_pyarray(py))?;
     d.set_item("names", &outcome.names)?;
     d.set_item("op", rows.iter().map(|r| r.row.op).collect::<Vec<_>>().into_pyarray(py))?;

@@ -110,6 +110,8 @@ _OPTIONAL: dict[str, type | tuple[type, ...]] = {
     "observation": dict,
     "verified": dict,
     "content": dict,
+    "steady": dict,
+    "depths": list,
     "log": dict,
     "failure": str,
     "workload": str,
@@ -191,9 +193,10 @@ def _check_sums(path: Path, columns: Mapping[str, Any], summary: Mapping[str, An
     }
     seconds = summary["elapsed_ns"] / 1e9
     told = {name: summary[name] for name in found if name in summary}
-    for name, of in (("ops_per_s", "requests"), ("bytes_per_s", "bytes")):
+    rates = {"ops_per_s": count[errno == 0].sum(), "bytes_per_s": found["bytes"]}
+    for name, of in rates.items():
         if name in summary and seconds > 0:
-            found[name], told[name] = found[of] / seconds, summary[name]
+            found[name], told[name] = of / seconds, summary[name]
     for name, value in told.items():
         if not math.isclose(value, found[name], rel_tol=1e-6):
             raise Error(

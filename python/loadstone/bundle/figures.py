@@ -47,15 +47,16 @@ def step_names(ops: Mapping[str, Any]) -> list[str]:
 
 
 def figures(ops: Mapping[str, Any], mine: Any, seconds: float) -> dict[str, Any]:
-    """``count``, ``bytes``, ``ops_per_s``, ``errors`` by name, ``response_ns`` and ``service_ns`` of the rows
-    ``mine``; the latencies are of the successful ones."""
+    """``count``, ``bytes``, ``errors`` by name, ``ops_per_s``, ``bytes_per_s``, ``response_ns`` and
+    ``service_ns`` of the rows ``mine``; rates and latencies are of the successful ones."""
     errno = np.asarray(ops["errno"])
     count, size = (np.asarray(ops[name]).astype(np.int64) for name in ("count", "bytes"))
     good = errno == 0
     entry: dict[str, Any] = {
         "count": int(count[mine].sum()),
         "bytes": int(size[mine].sum()),
-        "ops_per_s": float(count[mine].sum() / seconds),
+        "ops_per_s": float(count[mine & good].sum() / seconds),
+        "bytes_per_s": float(size[mine].sum() / seconds),
         "errors": {
             errno_name(int(e)): int(count[mine & (errno == e)].sum()) for e in np.unique(errno[mine & ~good])
         },
@@ -95,7 +96,9 @@ def parts(ops: Mapping[str, Any], by: By, seconds: float) -> list[dict[str, Any]
     """Figures by worker, group or thread, each with its own ``ops`` and ``steps``.
 
     They are told apart by ``worker`` (its position in the plan), ``thread`` (of the worker) and ``group``.
-    Threads are known only where the plan asked for them (``by_thread``).
+    Rates are those of the time from the begin of the worker, or of the first of a group, to its last
+    completion, ``begin_ns`` to ``end_ns`` from the start of the run; of the run's ``seconds`` where the
+    outcome does not tell these. Threads are known only where the plan asked for them (``by_thread``).
     """
     workers = np.asarray(ops["worker"]).astype(np.int64)
     groups = list(ops["group"])
@@ -117,11 +120,25 @@ def parts(ops: Mapping[str, Any], by: By, seconds: float) -> list[dict[str, Any]
     requests = np.asarray(ops["op"]) != OTHER
     found: list[dict[str, Any]] = []
     for about, rows in keys:
-        part = {**about, **figures(ops, rows & requests, seconds), "ops": by_op(ops, rows, seconds)}
-        if steps := by_step(ops, rows, seconds):
+        own = [w for w, name in enumerate(groups) if about.get("worker", w) == w and about["group"] == name]
+        begin, end = _worked(ops, own) or (0, round(seconds * 1e9))
+        span = (end - begin) / 1e9
+        part = {**about, "begin_ns": begin, "end_ns": end, **figures(ops, rows & requests, span)}
+        part["ops"] = by_op(ops, rows, span)
+        if steps := by_step(ops, rows, span):
             part["steps"] = steps
         found.append(part)
     return found
+
+
+def _worked(ops: Mapping[str, Any], workers: Iterable[int]) -> tuple[int, int] | None:
+    """From when to when some workers worked, ns from the start; None where that is not known."""
+    spans = [ops["worked"][w] for w in workers] if "worked" in ops else []
+    # One that never began, or did nothing, has no time.
+    spans = [span for span in spans if span[1] > span[0]]
+    if not spans:
+        return None
+    return min(span[0] for span in spans), max(span[1] for span in spans)
 
 
 def lateness(told: Mapping[str, Any]) -> dict[str, Any]:

@@ -193,7 +193,7 @@ def summarise(
         "interval_ns": int(plan.get("interval_ns", 1_000_000_000)),
         "requests": int(s["requests"]),
         "bytes": int(s["bytes"]),
-        "ops_per_s": int(s["requests"]) / (elapsed / 1e9),
+        "ops_per_s": (int(s["requests"]) - int(s["errors"]) - int(s["short"])) / (elapsed / 1e9),
         "bytes_per_s": int(s["bytes"]) / (elapsed / 1e9),
         "errors": int(s["errors"]),
         "short": int(s["short"]),
@@ -209,6 +209,8 @@ def summarise(
         "cpu": {"user_ns": int(s["cpu_user_ns"]), "system_ns": int(s["cpu_system_ns"])},
         "damaged": int(s.get("damaged", 0)),
         **({"left_out": left_out} if (left_out := int(s.get("left_out", 0))) else {}),
+        **({"steady": {**_steady(plan), **steady}} if (steady := s.get("steady")) else {}),
+        **({"depths": depths} if (depths := s.get("depths")) else {}),
         **({"ramp_requests": ramp} if (ramp := int(s.get("ramp_requests", 0))) else {}),
         **({"drawn_first": drawn} if (drawn := int(s.get("drawn_first", 0))) else {}),
         "notes": [*_performs_nothing(plan), *s.get("notes", [])],
@@ -220,6 +222,11 @@ def summarise(
             **({"failure": s["unlogged"]} if s.get("unlogged") else {}),
         },
     }
+
+
+def _steady(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """The steady state that a plan asks for."""
+    return next((dict(step["steady"]) for step in plan.get("steps", ()) if step.get("steady")), {})
 
 
 def _performs_nothing(plan: Mapping[str, Any]) -> list[str]:

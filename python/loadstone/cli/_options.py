@@ -134,6 +134,16 @@ _DECLARED: Mapping[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
         "help": "How random requests are shared out among blocks: zipf:EXPONENT, pareto:SHARE, "
         "hotcold:ACCESSES,SPACE [uniform].",
     }),
+    "until_steady": (LOAD, ("--until-steady",), {
+        "metavar": "WHAT:LIMIT[,WINDOW]",
+        "help": "End the run in a steady state, as of iops:10%,60s: no second of a minute is 10 % off the "
+        "minute's mean. WHAT: iops, bw, lat, or with _slope behind [window: 30s].",
+    }),
+    "latency_target": (LOAD, ("--latency-target",), {
+        "metavar": "TIME[:PERCENT[,WINDOW]]",
+        "help": "Search the greatest depth up to --depth at which requests are so fast, or that percent of "
+        "them; each depth is tried for a window [100,1s].",
+    }),
     "sweep": (LOAD, ("--sweep",), {
         "is_flag": True,
         "help": "All sizes that a benchmark such as iozone goes through.",

@@ -34,17 +34,19 @@ def show(summary: Mapping[str, Any]) -> None:
     click.echo(
         f"{summary['requests']:,} requests, {human_bytes(summary['bytes'])} in {seconds:.3f} s{partial}: "
         f"{summary['ops_per_s']:,.0f} ops/s, {summary['bytes_per_s'] / 1e6:,.1f} MB/s"
-        + (f"; {failed:,} of them failed" if (failed := summary["errors"] + summary["short"]) else "")
+        + (f"; {failed:,} failed, not in ops/s" if (failed := summary["errors"] + summary["short"]) else "")
     )
     if len(summary["ops"]) > 1:
-        click.echo(_mix(summary["ops"], seconds))
+        click.echo(_mix(summary["ops"]))
+    for line in _reached(summary):
+        click.echo(line)
     # A program's steps say more than what calls they make.
     rows = {step_name(name, op): op for name, op in (summary.get("steps") or summary["ops"]).items()}
     whole = _whole(summary) if len(rows) > 1 else {}
-    _tables("step" if "steps" in summary else "op", {**rows, **whole}, seconds)
+    _tables("step" if "steps" in summary else "op", {**rows, **whole})
     for by in ("worker", "group", "thread"):
         if parts := summary.get(f"{by}s"):
-            _tables(by, {part_name(part, by): part for part in parts}, seconds)
+            _tables(by, {part_name(part, by): part for part in parts})
     late = summary["lateness"]
     if late or summary.get("windows"):
         click.echo()
@@ -173,12 +175,48 @@ def slope_text(slope: float) -> str:
     return f"{text}: the load falls further and further behind" if slope >= 1e7 else text
 
 
-def _mix(ops: Mapping[str, Any], seconds: float) -> str:
+def _steady(steady: Mapping[str, Any]) -> str:
+    """Whether and when a run became steady, and how steady it was."""
+    head = f"reached after {steady['at_ns'] / 1e9:g} s" if steady["attained"] else "not reached"
+    if steady["found"] is None:
+        return f"steady state: {head}; the run ended before the first window was full"
+
+    def of(value: float) -> str:
+        return f"{value:.2%} of the mean" if steady.get("relative") else f"{value:,.4g}"
+
+    what = {"requests": "requests/s", "bytes": "bytes/s", "latency": "mean latency in ns"}[steady["of"]]
+    judged = "slope per sample" if steady.get("by") == "slope" else "largest deviation"
+    return (
+        f"steady state: {head}; {judged} of {what} over {steady['window_ns'] / 1e9:g} s: "
+        f"{of(steady['found'])}, below {of(steady['limit'])} asked"
+        if steady["attained"]
+        else f"steady state: {head}; {judged} of {what} over {steady['window_ns'] / 1e9:g} s: "
+        f"{of(steady['found'])} at the end, and less than {of(steady['limit'])} was asked"
+    )
+
+
+def _reached(summary: Mapping[str, Any]) -> list[str]:
+    """What came of waiting for a steady state, and of searching a depth."""
+    lines = []
+    if steady := summary.get("steady"):
+        lines.append(_steady(steady))
+    for one in summary.get("depths", ()):
+        share = one["fast"] / one["requests"] if one["requests"] else 0.0
+        rate = one["requests"] / (one["window_ns"] / 1e9) if one["window_ns"] else 0.0
+        lines.append(
+            f"depth: {one['depth']} {'found' if one['found'] else 'reached, not found'} by worker "
+            f"{one['worker']}, {share:.2%} of its last {one['requests']:,} requests in time, "
+            f"{rate:,.0f} ops/s"
+        )
+    return lines
+
+
+def _mix(ops: Mapping[str, Any]) -> str:
     """``reads 400/s 12.3 MB/s, writes 800/s 4.4 MB/s, others 1,234/s``."""
     parts = []
     for name, title in (("read", "reads"), ("write", "writes")):
         if op := ops.get(name):
-            parts.append(f"{title} {op['ops_per_s']:,.0f}/s {op['bytes'] / seconds / 1e6:,.1f} MB/s")
+            parts.append(f"{title} {op['ops_per_s']:,.0f}/s {op['bytes_per_s'] / 1e6:,.1f} MB/s")
     others = sum(op["ops_per_s"] for name, op in ops.items() if name not in ("read", "write"))
     return ", ".join([*parts, f"others {others:,.0f}/s"] if others else parts)
 
@@ -189,13 +227,12 @@ def _whole(summary: Mapping[str, Any]) -> dict[str, Any]:
     for op in summary["ops"].values():
         for name, count in op["errors"].items():
             errors[name] = errors.get(name, 0) + count
+    keys = ("ops_per_s", "bytes_per_s", "service_ns", "response_ns")
     whole = {"count": summary["requests"], "bytes": summary["bytes"], "errors": errors}
-    return {
-        "all requests": {**whole, **{key: summary[key] for key in ("ops_per_s", "service_ns", "response_ns")}}
-    }
+    return {"all requests": {**whole, **{key: summary[key] for key in keys}}}
 
 
-def _tables(head: str, rows: Mapping[str, Any], seconds: float) -> None:
+def _tables(head: str, rows: Mapping[str, Any]) -> None:
     """What was done, and then latency: two tables, as one would be wider than a terminal."""
     if not rows:
         return
@@ -208,12 +245,11 @@ def _tables(head: str, rows: Mapping[str, Any], seconds: float) -> None:
         done.add_column(name, justify="right")
     for name, row in rows.items():
         times = [_time(row["service_ns"].get(key)) for key in ("mean", "min", "max")]
-        rate = row["bytes"] / seconds / 1e6
         done.add_row(
             name,
             f"{row['count']:,}",
             f"{row['ops_per_s']:,.0f}",
-            f"{rate:,.1f}",
+            f"{row['bytes_per_s'] / 1e6:,.1f}",
             *times,
             f"{sum(row['errors'].values()):,}",
         )

@@ -1,4 +1,4 @@
-"""Jobs of ``filecreate``, ``filestat`` and ``filedelete``: programs that call each file by name once."""
+"""Jobs of ``filecreate``, ``dirstat`` and the like: programs that call each file or directory once."""
 
 from __future__ import annotations
 
@@ -16,10 +16,16 @@ CALLS: Mapping[str, list[dict[str, Any]]] = {
     "create": [{"name": "create", "act": "create", "index": 0}, {"name": "close", "act": "close"}],
     "stat": [{"name": "stat", "act": "stat"}],
     "remove": [{"name": "remove", "act": "remove", "index": 0}],
+    "mkdir": [{"name": "mkdir", "act": "mkdir"}],
+    "stat directories": [{"name": "stat", "act": "stat"}],
+    "rmdir": [{"name": "rmdir", "act": "rmdir"}],
 }
 """What is done to each file, by the backend's name in :data:`loadstone.fio._keys.ENGINES`."""
 
-_NOT_OF_CALLS = ("startdelay", "ramp_time", "thinktime", "wait_for", "exitall", "rate", "rate_iops", "loops")
+_NOT_OF_CALLS = (
+    *("startdelay", "ramp_time", "thinktime", "wait_for", "exitall", "rate", "rate_iops", "loops"),
+    *("steadystate", "latency_target", "flow", "zonemode"),
+)
 
 
 def plan_of_calls(
@@ -41,7 +47,9 @@ def plan_of_calls(
     null = is_null(on)
     nowhere = {"id": "t0", "kind": "null", "size": 1 << 40}
     target = nowhere if null else targets.tree(on, options.allow_destroy)
-    steps = [] if null else [{"step": "prepare"}, *steps_of(options.cache, options.memory_limit, "none")]
+    steps: list[dict[str, Any]] = [{"step": "prepare"}]
+    if not null:
+        steps += steps_of(options.cache, options.memory_limit, "none")
     run = {"step": "run", "duration_ns": round((runtime or 0.0) * 1e9), "until": "all_done"}
     return {
         **({} if options.memory_limit is None else {"memory_limit": options.memory_limit}),
@@ -65,23 +73,27 @@ def _refuse_others(load: Load) -> None:
             entries[key].refuse("is not for calls on names, each of which comes once")
     if load.files:
         entries["filename"].refuse("names files; calls on names make their own, as many as nrfiles says")
-    if load.endless and load.backend != "stat":
+    if load.endless and load.backend not in ("stat", "stat directories"):
         entries["time_based"].refuse("would need the files again; leave it out")
-    load.notes.append("files have names of their own, in a directory JOB.NUMBER of each worker")
+    load.notes.append(
+        "files and directories have names of their own, in a directory JOB.NUMBER of each worker"
+    )
 
 
 def _set(load: Load, ident: str) -> dict[str, Any]:
     """The files of a worker."""
     size = load.file_size or (load.size[0] // load.many if load.size and not load.size[1] else 0)
-    makes = load.backend == "create"
-    if not makes and not size:
+    makes = load.backend in ("create", "mkdir")
+    directories = load.backend in ("mkdir", "stat directories", "rmdir")
+    if not makes and not directories and not size:
         load.job.refuse("has files of no size; write filesize")
     return {
         "id": ident,
         "target": "t0",
         "path": ident.replace("/", "_"),
-        "entries": load.many,
-        "size": 0 if makes else size,
+        "entries": 0 if directories else load.many,
+        "leaf_directories": load.many if directories else 0,
+        "size": 0 if makes or directories else size,
         "layout": "flat",
         "width": load.many,
         "shape": 0,

@@ -7,6 +7,7 @@ what is left and rounded down to it. What is left at the end of a file and fills
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -69,6 +70,27 @@ def part_of(
     return Part(base, size, blocks, reached if load.sequential and not load.sizes else size)
 
 
+def pieces_of(load: Load, part: Part, most: int) -> list[tuple[int, int]]:
+    """Begin and bytes of the pieces of a part that requests ascend through, in order; empty where they are
+    more than ``most``."""
+    if load.strided is not None:
+        length, step = load.strided
+        if part.size // step >= most:
+            return []
+        begins = range(0, part.size - load.unit + 1, step)
+        sizes = (min(length, part.size - at) // load.unit * load.unit for at in begins)
+        return [(part.base + at, size) for at, size in zip(begins, sizes, strict=True)]
+    if load.sequence is None:
+        return [(part.base, part.bytes)]
+    # Each time the numbers have moved on, and begin again at the front once they are beyond the end.
+    numbers, stride = load.sequence
+    times = part.blocks // math.gcd(part.blocks, stride) if stride else 1
+    if times * len(numbers) > most:
+        return []
+    found = [(number + stride * time) % part.blocks for time in range(times) for number in numbers]
+    return [(part.base + block * load.unit, load.unit) for block in found]
+
+
 @dataclass(frozen=True)
 class Amount:
     """How much a worker does before it ends."""
@@ -87,6 +109,11 @@ def amount_of(load: Load, parts: Sequence[Part], endless: bool) -> Amount:
     total = sum(part.size * load.share // 100 for part in parts)
     limit = total if load.size is None or load.size[1] else min(load.size[0], total)
     moved = (load.moved or limit) * load.loops
+    if load.loops > 1 and load.moved is not None and load.moved > total:
+        load.job.entries["loops"].refuse("goes with an io_size above the file's in ways of fio's own")
+    if load.strided is not None or load.sequence is not None:
+        requests = -(-moved // load.most)
+        return Amount(min(requests, most) if most else requests, 0)
     once = sum(part.blocks for part in parts) * load.unit
     if load.sequential and any(row["high"] % load.least for row in load.sizes):
         # Sizes of all kinds fit to the end.

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from loadstone._core import uring_refused
 from loadstone.fio import _values
 from loadstone.fio._keys import ACCEPTED, BY_NAME, CHECKSUMS, ENGINES, NO_CHECKSUM, OTHER_ENGINES
 from loadstone.fio._read import Entry, FioError, Job, refused, together
+from loadstone.fio._steer import read_flow, read_latency, read_sequence, read_steady, read_zones
 from loadstone.plan.offsets import rows_of_range
 
 # One request can move no more, see crates/plan.
@@ -107,6 +109,20 @@ class Load:
     ends_others: bool = False
     """Its end ends those that run with it, and with ``ends_later`` those that would come after."""
     ends_later: bool = False
+    steady: dict[str, Any] | None = None
+    """The steady state that ends it and those that run with it."""
+    latency: dict[str, Any] | None = None
+    """The latency that its depth is searched for."""
+    flow: dict[str, Any] | None = None
+    """Its share of the requests of several jobs."""
+    strided: tuple[int, int] | None = None
+    """Bytes of a zone, and from its begin to that of the next one."""
+    sequence: tuple[list[int], int] | None = None
+    """Blocks that come one after the other, and how far they move on each time."""
+    sparse: bool = False
+    """Space of new files is not reserved."""
+    fills: bool = False
+    """It goes on to the end of the space there is."""
     waits_for: str | None = None
     """Name of the job that must have ended before it begins."""
     notes: list[str] = field(default_factory=list)
@@ -117,20 +133,20 @@ class Load:
         return self.sequential and 0 < self.reads < 1
 
 
-def read_jobs(jobs: Sequence[Job]) -> list[Load]:
+def read_jobs(jobs: Sequence[Job], interval: float = 1.0) -> list[Load]:
     """What jobs ask for; raises ``FioError`` with all keys that are refused, or with what jobs lack."""
     together([fault for job in jobs for entry in job.entries.values() if (fault := refused(entry))])
     loads, faults = [], []
     for job in jobs:
         try:
-            loads.append(read_job(job))
+            loads.append(read_job(job, interval))
         except FioError as fault:
             faults.append(fault)
     together(faults)
     return loads
 
 
-def read_job(job: Job) -> Load:
+def read_job(job: Job, interval: float = 1.0) -> Load:
     """What a job asks for; raises ``FioError`` where it cannot be had."""
     entries = job.entries
     rw = entries.get("rw")
@@ -160,6 +176,7 @@ def read_job(job: Job) -> Load:
     _place(load)
     _pace(load, way)
     _rest(load)
+    _steer(load, interval)
     _remarks(load)
     return load
 
@@ -284,19 +301,31 @@ def _mix(load: Load, way: _values.Direction) -> None:
             load.follow = (100 - percent) / 100
     if entry := entries.get("random_distribution"):
         skew = _skew(entry)
-        if skew and load.sequential:
+        if entry.value.startswith("sequence"):
+            _sequence(load, entry)
+        elif skew and load.sequential:
             load.notes.append("random_distribution has no effect on requests that ascend")
         elif skew:
             load.skew = skew
 
 
+def _sequence(load: Load, entry: Entry) -> None:
+    """Blocks in an order of their own: they ascend through pieces of the file that are put in that order."""
+    if load.sequential or load.sizes or 0 < load.reads < 1:
+        entry.refuse("is of random requests of one size that only read or only write")
+    load.sequence = read_sequence(entry, load.job)
+    load.sequential = True
+
+
 def _skew(entry: Entry) -> dict[str, Any] | None:
     law, _, text = entry.value.partition(":")
     law = law.strip()
+    if law == "sequence":
+        return None
     if law in ("normal", "gauss"):
         entry.refuse(f"fio knows it, Loadstone does not: {law} cannot be drawn; use zipf, pareto or zoned")
     if law not in ("random", "zipf", "pareto", "zoned", "zoned_abs"):
-        entry.refuse("is none of random, zipf:THETA, pareto:H, zoned:..., zoned_abs:...")
+        entry.refuse("is none of random, zipf:THETA, pareto:H, zoned:..., zoned_abs:..., sequence:...")
     if law in ("zoned", "zoned_abs"):
         return {"kind": law, "zones": _zones(entry, text, law == "zoned")}
     if "/" in text:
@@ -389,7 +418,7 @@ def _amount(load: Load) -> None:
     if load.loops > 1:
         # Judged by fio 3.33, which then does some of them, and other numbers from one job to the next.
         odd = [key for key in ("io_size", "offset", "offset_increment") if key in entries]
-        if "io_size" in odd or (odd and not load.sequential):
+        if odd and not load.sequential:
             entries["loops"].refuse(
                 f"goes with {odd[0]} in ways of fio's own; write io_size that much larger"
             )
@@ -400,7 +429,8 @@ def _amount(load: Load) -> None:
     if entry := entries.get("time_based"):
         load.endless = _values.flag(entry)
         if load.endless and load.runtime is None:
-            entry.refuse("needs runtime")
+            load.notes.append("time_based has no effect without runtime, in fio either")
+            load.endless = False
         for key in ("number_ios", "loops"):
             if load.endless and key in entries:
                 load.notes.append(f"{key} has no effect with time_based, in fio either")
@@ -467,8 +497,8 @@ def _pace(load: Load, way: _values.Direction) -> None:
         iops.refuse(f"is a rate, and so is rate in line {rate.line}; leave one out")
     if entry := iops or rate:
         if way == "both" and entry.value.strip("0, "):
-            entry.refuse("fio limits reads and writes apart, which skews their mix; write a job for each")
-        if iops is not None:
+            load.byte_rate = _rates(load, entry)
+        elif iops is not None:
             # fio makes it a rate of bytes, of requests of the smallest size.
             load.byte_rate = float(_values.directed(iops, way, _values.number, 0, "rates") * load.least)
         else:
@@ -482,6 +512,61 @@ def _pace(load: Load, way: _values.Direction) -> None:
         load.byte_rate = 0.0
     if load.rate or load.byte_rate:
         load.notes.append("requests at a rate are due at times of their own, and response counts from these")
+
+
+def _rates(load: Load, entry: Entry) -> float:
+    """Bytes per second of reads and writes, each of which fio limits: together these decide the mix."""
+    one = _values.number if entry.key == "rate_iops" else _values.size
+    parts = [one(entry, part) if part.strip() else 0 for part in entry.value.split(",")]
+    read, write = parts[0], parts[1] if len(parts) > 1 else parts[0]
+    if len(parts) > 3 or not read or not write:
+        entry.refuse(
+            "limits reads or writes alone, which skews their mix; give both a rate, or write two jobs"
+        )
+    load.reads = read / (read + write)
+    load.notes.append(f"{entry.key} of reads and writes decides how many are reads: {load.reads:.0%}")
+    return float((read + write) * (load.least if entry.key == "rate_iops" else 1))
+
+
+def _steer(load: Load, interval: float) -> None:
+    """What ends or steers the job, and where its requests lie in zones."""
+    job = load.job
+    entries = job.entries
+    load.steady = read_steady(job, interval, load.notes)
+    load.latency, load.flow, load.strided = read_latency(job), read_flow(job), read_zones(job)
+    if load.latency is not None:
+        about = entries["latency_target"]
+        if load.backend == "sync" and load.depth == 1:
+            load.backend = "io_uring"
+        if load.rate or load.byte_rate:
+            about.refuse("and a rate both say how much is in flight; leave one out")
+        if load.backend != "io_uring" or uring_refused():
+            about.refuse(
+                "searches a depth, and needs io_uring; write ioengine=io_uring where it is permitted"
+            )
+    if load.flow is not None:
+        about = entries["flow"]
+        if load.rate or load.byte_rate:
+            about.refuse("and a rate both hold requests back; leave one out")
+        if load.delay or load.waits_for is not None:
+            about.refuse("is of a job that begins later, and the others would wait; leave one out")
+    if load.strided is not None:
+        if not load.sequential or load.apart or load.skip or load.sequence or load.many > 1:
+            entries["zonemode"].refuse(
+                "is of requests that ascend through one file; write rw=read or rw=write"
+            )
+        if load.strided[0] % load.unit or load.strided[1] % load.unit:
+            entries["zonesize"].refuse(f"and zoneskip must be multiples of the block, {load.unit}")
+    if entry := entries.get("fallocate"):
+        load.sparse = _values.choice(entry, "1", "native", "posix", "keep", "0", "none", "truncate") in (
+            "0",
+            "none",
+            "truncate",
+        )
+    if entry := entries.get("fill_device"):
+        load.fills = _values.flag(entry)
+    if load.fills and load.reads:
+        entries["fill_device"].refuse("is of jobs that only write")
 
 
 def _rest(load: Load) -> None:

@@ -39,6 +39,7 @@ BARE = frozenset(
     {"bs_unaligned", "norandommap", "time_based", "verify_only", "exitall", "exitall_on_error", "stonewall"}
     | {"new_group", "thread", "group_reporting", "zero_buffers", "refill_buffers", "hipri", "fixedbufs"}
     | {"registerfiles", "sqthread_poll", "nonvectored", "uncached", "userspace_reap"}
+    | {"write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log"}
 )
 """Keys that may stand without a value, which is then 1."""
 
@@ -57,7 +58,11 @@ USED: Mapping[str, str] = {
     "filesize": "bytes of each file, used from the offset on; `size` then only limits what is moved",
     "offset": "where in the file the job begins; bytes, or percent of the file there is, rounded up",
     "offset_increment": "added for each further one of `numjobs`",
-    "loops": "so many times what it is without; not with `io_size`, nor with random blocks and an `offset`",
+    "loops": "so many times what it is without; not with random blocks and an `offset` or `io_size`, nor "
+    "with an `io_size` above the file's",
+    "fill_device": "requests go on to the end of the device, or to what the file system has free when the "
+    "plan is made",
+    "fallocate": "1, native, posix: space of new files is reserved; none, truncate: they have holes",
     "number_ios": "most requests",
     "filename": "one file or several, with `:` between; below `--on`, or that very target; "
     "directories are made",
@@ -72,6 +77,24 @@ USED: Mapping[str, str] = {
     "buffered": "its opposite",
     "sync": "`O_SYNC` (1, sync) or `O_DSYNC` (dsync)",
     "runtime": "ends the job; with `ramp_time` counted from its end",
+    "steadystate": "the plan's `steady`: `iops`, `bw` or `lat`, or with `_slope` behind, and a limit; jobs "
+    "that run together need the same, and all of them are judged together",
+    "steadystate_duration": "the window that is judged",
+    "steadystate_ramp_time": "time before the first sample",
+    "steadystate_check_interval": "length of a sample, 1 s or more",
+    "latency_target": "searches the greatest depth up to `iodepth` at which requests are so fast; the "
+    "summary tells it; with io_uring only",
+    "latency_window": "time that a depth is tried for",
+    "latency_percentile": "percent of the requests that must be so fast; 100",
+    "latency_run": "goes on once the depth is found, and follows the latency",
+    "flow": "the job's weight: workers of one `flow_id` get requests in proportion to their weights",
+    "flow_id": "which jobs share",
+    "flow_sleep": "time that a job waits that is ahead of its share",
+    "zonemode": "none; strided, for requests that ascend",
+    "zonesize": "bytes of a zone that are moved in a row",
+    "zonerange": "bytes that a zone has; `zonesize`",
+    "zoneskip": "bytes that are left out behind each zone",
+    "random_sequence_stride": "blocks that `sequence` moves on by each time",
     "time_based": "go on until `runtime`, whatever `size` is",
     "startdelay": "time that the job waits before it begins",
     "ramp_time": "time before the measured one, in which the load goes on; jobs that run together need the "
@@ -86,10 +109,11 @@ USED: Mapping[str, str] = {
     "rwmixwrite": "percentage of writes",
     "rate_iops": "a `rate` of as many requests of the smallest size",
     "rate": "bytes per second of each worker, at times of their own (open loop); with `poisson` as many "
-    "requests as there would be of the smallest size",
+    "requests as there would be of the smallest size; `READS,WRITES` of a job that does both decide how "
+    "many are reads",
     "rate_process": "linear, poisson",
     "random_distribution": "random, zipf:THETA, pareto:H, zoned:ACCESS/PERCENT:..., "
-    "zoned_abs:ACCESS/BYTES:...",
+    "zoned_abs:ACCESS/BYTES:..., sequence:BLOCK,BLOCK,...",
     "percentage_random": "what is left of 100 begins where the request before it ended",
     "randseed": "the plan's seed; jobs that run together need the same",
     "norandommap": "blocks are drawn with repetition; without the key each comes once, and a request ends "
@@ -153,7 +177,6 @@ ACCEPTED: Mapping[str, Accepted] = {
     "create_fsync": _silent("files are written back before the jobs, when caches are dropped"),
     "allow_file_create": _noted("files that are missing are made", "1"),
     "openfiles": _noted("all files are open for the whole run"),
-    "fallocate": _noted("space of new files is reserved (fallocate)", "native", "posix", "1"),
     "fixedbufs": _noted("the engine chooses how memory is handed to the kernel", "0"),
     "registerfiles": _noted("the engine chooses how files are handed to the kernel", "0"),
     "nonvectored": _silent("requests go out as plain reads and writes"),
@@ -244,11 +267,9 @@ _FLUSHES = _refused("flushes among the requests cannot be drawn; sync=dsync make
 _CHECKS = _refused("blocks are verified as verify= says, and in no other way", "0")
 _THINK = _refused("a pause has one length, that of thinktime", "0")
 _REPLAYS = _refused("traces are replayed by loadstone replay", "", "0")
-_ZONES = _refused("zoned devices and zones of a file are not known here", "0", "none")
+_ZONES = _refused("zoned devices are not known here", "0", "none")
 _DISCARDS = _refused("discards cannot be drawn", "0")
-_LIMITS = _refused("nothing ends or steers a run by its latency", "0")
 _HOST = _refused("is about the host, which is not changed; do it around the run", "", "0")
-_STEADY = _refused("runs do not end by themselves in a steady state; give runtime", "0")
 _POLLING = _refused("is a way to submit or complete that the engine does not have", "0")
 
 REFUSED: Mapping[str, Refused] = {
@@ -264,11 +285,7 @@ REFUSED: Mapping[str, Refused] = {
     "atomic": _refused("writes are not atomic", "0"),
     "thinktime_iotime": _THINK,
     "thinkcycles": _THINK,
-    "max_latency": _LIMITS,
-    "latency_target": _LIMITS,
-    "latency_window": _LIMITS,
-    "latency_percentile": _refused("nothing ends or steers a run by its latency", "100"),
-    "latency_run": _LIMITS,
+    "max_latency": _refused("no single request ends a run by its latency; see latency_target", "0"),
     "zero_buffers": _refused("written data is random", "0"),
     "buffer_pattern": _refused("written data is random"),
     "unlink": _refused("files stay where they are; remove them after the run", "0"),
@@ -276,7 +293,6 @@ REFUSED: Mapping[str, Refused] = {
     "lockfile": _refused("files are not locked", "none"),
     "unique_filename": _refused("is for fio's network clients", "0", "1"),
     "opendir": _refused("name the files"),
-    "fill_device": _refused("the end of the space is not a goal; give size", "0"),
     "file_append": _refused("requests begin inside the file", "0"),
     "offset_align": _refused("offsets are multiples of the smallest size", "0"),
     "serialize_overlap": _refused("requests that overlap may be in flight together", "0"),
@@ -301,13 +317,6 @@ REFUSED: Mapping[str, Refused] = {
     "hugepage-size": _refused("memory is not in huge pages"),
     "thp": _refused("memory is not in huge pages", "0"),
     "profile": _refused("write the job out"),
-    "flow_id": _refused("jobs do not steer each other; rate_iops gives each its rate", "0"),
-    "flow": _refused("jobs do not steer each other; rate_iops gives each its rate", "0"),
-    "flow_sleep": _refused("jobs do not steer each other", "0"),
-    "steadystate": _STEADY,
-    "steadystate_duration": _STEADY,
-    "steadystate_ramp_time": _STEADY,
-    "steadystate_check_interval": _STEADY,
     **_each(
         "verify_only verify_offset verify_state_load verify_header_seed verify_write_sequence",
         _CHECKS,
@@ -320,7 +329,7 @@ REFUSED: Mapping[str, Refused] = {
         _REPLAYS,
     ),
     **_each(
-        "zonemode zonesize zonecapacity zonerange zoneskip read_beyond_wp max_open_zones "
+        "zonecapacity read_beyond_wp max_open_zones "
         "job_max_open_zones ignore_zone_limits zone_reset_threshold zone_reset_frequency",
         _ZONES,
     ),
@@ -351,22 +360,28 @@ ENGINES: Mapping[str, tuple[str, bool]] = {
     "posixaio": ("sync", False),
     "mmap": ("mmap", True),
     "null": ("null", False),
+    "cpp_null": ("null", False),
+    "falloc": ("allocate", True),
+    "ftruncate": ("truncate", True),
     "filecreate": ("create", True),
     "filestat": ("stat", True),
     "filedelete": ("remove", True),
+    "dircreate": ("mkdir", True),
+    "dirstat": ("stat directories", True),
+    "dirdelete": ("rmdir", True),
 }
 """Backend of each of fio's engines, and whether it has one request in flight whatever ``iodepth`` is."""
 
-BY_NAME = frozenset({"create", "stat", "remove"})
-"""Those of them that call files by name and move no bytes."""
+BY_NAME = frozenset({"create", "stat", "remove", "mkdir", "stat directories", "rmdir"})
+"""Those of them that call files or directories by name and move no bytes."""
+
+OF_SPACE = frozenset({"allocate", "truncate"})
+"""Those that change how much space files have and move no bytes."""
 
 OTHER_ENGINES: Mapping[str, str] = {
     "cpuio": "burns CPU time and performs no requests",
     "io_uring_cmd": "commands to devices are not performed; use io_uring",
-    **_each(
-        "dircreate dirstat dirdelete falloc ftruncate",
-        "these calls are performed by programs and Filebench's scripts (docs/reference/filebench.md)",
-    ),
+    "page_fault": "touches memory and no storage",
     **_each(
         "splice sg e4defrag exec mtd dev-dax libpmem pmemblk libzbc external",
         "cannot be performed; use psync, libaio or io_uring",
@@ -378,6 +393,27 @@ OTHER_ENGINES: Mapping[str, str] = {
     ),
 }
 """Engines of fio's that are refused, and why."""
+
+OF_ENGINES = frozenset(
+    _each(
+        "cpuload cpumode cpuchunks exit_on_io_done program arguments grace_time std_redirect donorname "
+        "inplace hostname port listen protocol nodelay pingpong interface ttl window_size mss netdev verb "
+        "bindname clientname clustername pool cont rbdname conf busy_poll touch_objects namespace volume "
+        "brick chunk_size obj_class svcl hdfsdirectory namenode single_instance hdfs_use_direct https "
+        "http_host http_mode http_verbose http_user http_pass http_object_mode http_s3_key http_s3_keyid "
+        "http_s3_region http_s3_security_token http_s3_sse_customer_key http_s3_sse_customer_algorithm "
+        "http_s3_storage_class http_swift_auth_token nfs_url uri gpu_dev_ids gpu_dev_id cuda_io "
+        "xnvme_async xnvme_sync xnvme_admin xnvme_mem xnvme_dev_nsid xnvme_iovec xnvme_dev_subnqn "
+        "libblkio_driver libblkio_path libblkio_pre_connect_props libblkio_num_entries "
+        "libblkio_queue_size libblkio_pre_start_props libblkio_vectored libblkio_write_zeroes_on_trim "
+        "libblkio_wait_mode libblkio_force_enable_completion_eventfd sg_write_mode stream_id readfua "
+        "writefua skip_bad write_mode deallocate fdp fdp_pli fdp_pli_select dataplacement plids "
+        "plid_select dp_scheme md_per_io_size pi_act pi_chk apptag apptag_mask sprandom spr_op "
+        "spr_num_regions spr_cs",
+        None,
+    )
+)
+"""Keys of engines that are refused."""
 
 KEYS = frozenset(USED) | frozenset(ACCEPTED) | frozenset(REFUSED)
 """All keys by their first names."""

@@ -13,14 +13,15 @@ from loadstone import Error
 from loadstone._values import is_null
 from loadstone.content import Content
 from loadstone.fio._calls import plan_of_calls
-from loadstone.fio._extent import Part, amount_of, base_of, part_of
+from loadstone.fio._extent import Part, amount_of, base_of, part_of, pieces_of
 from loadstone.fio._job import Load, read_jobs
-from loadstone.fio._keys import BY_NAME
+from loadstone.fio._keys import BY_NAME, OF_SPACE
 from loadstone.fio._paths import make, missing
 from loadstone.fio._read import Job
 from loadstone.plan import targets as _target
 from loadstone.plan.options import NOTHING, RunOptions, backend_of
 from loadstone.plan.parts import with_content
+from loadstone.plan.steering import steady_of
 from loadstone.plan.surroundings import steps_of
 
 T = TypeVar("T")
@@ -81,6 +82,11 @@ class _File:
     reads: bool = False
     writes: bool = False
     overwrite: bool = False
+    moves: bool = False
+    """Bytes are read or written."""
+    cut: bool = False
+    """It may be shorter in the end."""
+    sparse: bool = True
     written: int = 0
     """Bytes from its beginning that requests which ascend write all of."""
 
@@ -100,7 +106,8 @@ class _Made:
 
 def lower(jobs: Sequence[Job], settings: Settings) -> Plans:
     """The plans of a file's jobs; raises ``FioError``, or ``Error`` where a target cannot be used."""
-    return _Lowering(settings).plans(read_jobs(jobs))
+    interval = settings.options.interval or 1.0
+    return _Lowering(settings).plans(read_jobs(jobs, interval))
 
 
 @dataclass
@@ -185,13 +192,20 @@ class _Lowering:
                 # What is not written to its end has holes, which are filled before anything reads it.
                 whole = file.whole or targets[list(files).index(path)]["prepare"] == "fill"
                 before = self.made.get(path, _Made(0, False))
-                self.made[path] = _Made(max(file.size, before.size), whole or before.whole)
+                size = 0 if file.cut else max(file.size, before.size)
+                self.made[path] = _Made(size, (whole or before.whole) and not file.cut)
         steps: list[dict[str, Any]] = []
         if any(target["kind"] != "null" for target in targets):
             steps.append({"step": "prepare"})
             steps += steps_of(options.cache, options.memory_limit, "none" if drop is False else "drop")
-        step = {"step": "run", "duration_ns": round((runtime or 0.0) * 1e9)}
-        steps.append({**step, "ramp_ns": round(ramp * 1e9)} if ramp else step)
+        step: dict[str, Any] = {"step": "run", "duration_ns": round((runtime or 0.0) * 1e9)}
+        if ramp:
+            step["ramp_ns"] = round(ramp * 1e9)
+        if options.until_steady is not None:
+            step["steady"] = steady_of(options.until_steady, options.interval or 1.0)
+        elif (steady := _alike(loads, "steadystate", lambda load: load.steady)) is not None:
+            step["steady"] = steady
+        steps.append(step)
         limit = {} if options.memory_limit is None else {"memory_limit": options.memory_limit}
         plan = {
             **limit,
@@ -219,15 +233,24 @@ class _Lowering:
         ]
         endless = load.endless or bool(self.settings.options.duration)
         amount = amount_of(load, parts, endless)
-        objects = []
-        for object_, (file, part) in enumerate(zip(found, parts, strict=True)):
+        objects: list[dict[str, Any]] = []
+        for file, part in zip(found, parts, strict=True):
             file.size = max(file.size, part.base + part.size, part.base + part.bytes)
-            file.reads |= load.reads > 0
-            file.writes |= load.reads < 1
+            # What changes the space of a file reads nothing of it, and writes.
+            file.reads |= load.reads > 0 and load.backend not in OF_SPACE
+            file.writes |= load.reads < 1 or load.backend in OF_SPACE
             file.overwrite |= load.overwrite
+            file.moves |= load.backend not in OF_SPACE
+            file.cut |= load.backend == "truncate"
+            file.sparse &= load.sparse
             if part.blocks:
-                extent = {"object": object_, "target": file.ident, "base": part.base, "size": part.bytes}
-                objects.append(extent)
+                pieces = pieces_of(load, part, _PLACES) or load.job.refuse(
+                    "has too many zones; use larger ones"
+                )
+                objects += [
+                    {"object": len(objects) + i, "target": file.ident, "base": base, "size": size}
+                    for i, (base, size) in enumerate(pieces)
+                ]
         if not objects:
             most = max(part.size for part in parts)
             load.job.refuse(f"has {most} bytes of a file for requests of {load.least}")
@@ -235,7 +258,8 @@ class _Lowering:
         for file, part in zip(found, parts, strict=True):
             # Bytes at the end that fill no block stay unwritten.
             whole = (load.sequential or load.once) and not load.sizes and not runtime and load.follow == 0
-            whole &= part.blocks * load.unit >= part.size
+            whole &= part.blocks * load.unit >= part.size and load.backend not in OF_SPACE
+            whole &= load.strided is None and load.sequence is None and not load.discards
             if whole and load.reads == 0 and part.base == 0 and amount.requests >= blocks:
                 file.written = max(file.written, part.size)
         if load.once:
@@ -276,9 +300,14 @@ class _Lowering:
         backend = "sync"
         if null or load.backend == "io_uring":
             backend = backend_of(None, null)
-        elif load.backend == "mmap":
-            backend = "mmap"
+        elif load.backend in ("mmap", *OF_SPACE):
+            backend = load.backend
         around = {"nice": load.nice, "ioprio": load.ioprio, "schedule": self._schedule(load, runtime)}
+        if load.latency is not None:
+            if null:
+                load.job.entries["latency_target"].refuse("has no meaning on null:, where nothing takes time")
+            around["latency_target"] = load.latency
+        around["flow"] = load.flow
         if load.think:
             around["pause"] = {"requests": load.think_blocks, "ns": round(load.think * 1e9)}
         return {
@@ -377,6 +406,11 @@ class _Lowering:
         file = files[path]
         if file.advice != load.advice:
             file.advice = None
+        if load.discards:
+            return file
+        if file.owner.discards:
+            # What is discarded passes by the page cache either way.
+            file.direct, file.sync, file.owner = load.direct, load.sync, load
         for key, mine, others in (("direct", load.direct, file.direct), ("sync", load.sync, file.sync)):
             if mine != others and not null:
                 about = load.job.entries.get(key) or load.job.entries.get("buffered")
@@ -463,6 +497,8 @@ class _Lowering:
                     load.job.refuse("has no end on null:; write size, or give `duration`")
         else:
             there = self.there.setdefault(path, found.size or 0)
+            if load.fills and found.kind == "file":
+                return self._filling(load, path, found, base_of(load, number, there))
             if not there and not bounded:
                 if load.size is not None:
                     entries["size"].refuse("is a share of a file that is not there yet; write the bytes")
@@ -485,6 +521,20 @@ class _Lowering:
             self.there[path] = max(there, end)
         return part
 
+    def _filling(self, load: Load, path: str, found: _target.Found, base: int) -> Part:
+        """The part of a file that goes on until the file system has no more space."""
+        place = os.path.dirname(path)
+        while not os.path.isdir(place):
+            place = os.path.dirname(place)
+        space = os.statvfs(place)
+        free = space.f_bavail * space.f_frsize + (found.size or 0)
+        size = (free - base) // load.unit * load.unit
+        if size <= 0:
+            load.job.refuse(f"fills {path}, and its file system has no space left")
+        load.notes.append(f"fill_device writes the {size} bytes that the file system of {path} has free now")
+        self.there[path] = max(self.there.get(path, 0), base + size)
+        return Part(base, size, size // load.unit, size)
+
     def _target(self, path: str, file: _File) -> dict[str, Any]:
         """A file as the plan has it."""
         found, before = file.found, self.made.get(path)
@@ -495,6 +545,7 @@ class _Lowering:
         if before is not None:
             # Made by an earlier plan of the same file, so it is the run's own.
             fill = file.size > before.size or (file.reads and not before.whole) or file.overwrite
+            fill &= file.moves
         elif found.new:
             fill = file.reads or file.overwrite
         else:
@@ -510,6 +561,7 @@ class _Lowering:
             "direct": file.direct,
             "sync": file.sync,
             "allow_destroy": found.allowed,
+            **({"sparse": True} if file.sparse and found.kind == "file" and found.new else {}),
             **({"made_before": True} if before is not None and not found.allowed else {}),
             **({} if (within := self._within(found)) is None else {"within": within}),
             **advice,

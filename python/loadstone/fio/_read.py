@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from loadstone import Error
 from loadstone._kept import warn_of_environment
-from loadstone.fio._keys import ALIASES, BARE, KEYS, REFUSED, USED
+from loadstone.fio._keys import ALIASES, BARE, KEYS, OF_ENGINES, REFUSED, USED
 
 # Jobs of one file; more than a plan has workers.
 _MOST = 65_535
@@ -180,6 +180,9 @@ def _entry(line: str, name: str, number: int, known: Mapping[str, str], used: se
     key = ALIASES.get(written, written)
     if written.split()[:1] == ["include"]:
         raise FioError(name, number, f"{_cut(line)}: other files are not read; put what it says here")
+    if key in OF_ENGINES:
+        what = "is a key of an engine of fio's that is refused; see docs/fio.md for those there are"
+        raise FioError(name, number, f"{_cut(line)}: {what}")
     if key not in KEYS:
         raise FioError(name, number, f"{_cut(line)}: {_unknown(written)}")
     if not sign:

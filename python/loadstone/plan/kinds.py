@@ -48,15 +48,15 @@ _CALLS = _ALWAYS | _CONTENT | {"on", "variables", "verify", "verify_unit", "reba
 _SCRIPTS = _CALLS | {"compat", "layout"}
 
 TAKES: Mapping[Kind, frozenset[str]] = {
-    "trace": _BLOCKS | _PACED | {"within", "reading"},
-    "model": _BLOCKS | _PACED | {"draw_first"},
-    "plan": _ALWAYS | _REQUESTS | {"on", "variables", "verify_state"},
+    "trace": _BLOCKS | _PACED | {"within", "reading", "until_steady"},
+    "model": _BLOCKS | _PACED | {"draw_first", "until_steady"},
+    "plan": _ALWAYS | _REQUESTS | {"on", "variables", "verify_state", "until_steady"},
     "script": _SCRIPTS | {"allow_system"},
     # A state is of targets that are files, as those of jobs are.
-    "jobs": _CALLS | _VERIFY,
+    "jobs": _CALLS | _VERIFY | {"until_steady"},
     "benchmark": (_SCRIPTS - {"rebase"}) | {"size", "source"},
     "suite": (_CALLS - {"duration", "rebase"}) | {"size", "bs", "depth", "direct", "sweep"},
-    "name": _BLOCKS | _SHAPED,
+    "name": _BLOCKS | _SHAPED | {"until_steady", "latency_target"},
 }
 """The options that each kind takes; any other is refused."""
 EVALUATED = (

@@ -109,6 +109,15 @@ class RunOptions:
     """Most requests; no limit."""
     duration: float | None = None
     """Longest run; left out, until the source ends."""
+    until_steady: str | None = None
+    """End a run in a steady state: ``WHAT:LIMIT`` or ``WHAT:LIMIT,WINDOW``. ``iops:10%,60s``: once no second
+    of a minute is 10 percent off the minute's mean; ``bw_slope:1%``: once a line through the seconds rises or
+    falls less than that a second. WHAT is ``iops``, ``bw`` or ``lat`` (mean latency); a window is 30 s. The
+    summary tells under ``steady`` whether it was reached."""
+    latency_target: str | None = None
+    """Search the greatest depth up to ``depth`` at which requests are fast enough: ``TIME``, or
+    ``TIME:PERCENT,WINDOW`` for a share of them and the time that a depth is tried for (1 s). The run ends
+    once it is found, and the summary tells it under ``depths``."""
     seed: int | None = None
     """Of everything drawn at random; 0."""
     sweep: bool = False

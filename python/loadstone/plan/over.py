@@ -14,6 +14,7 @@ from typing import Any
 from loadstone import Error
 from loadstone.plan.kinds import Unused
 from loadstone.plan.options import RunOptions
+from loadstone.plan.steering import steady_of
 from loadstone.plan.surroundings import priorities_of, steps_of
 
 
@@ -105,6 +106,11 @@ def _steps(plan: Mapping[str, Any], path: str, options: RunOptions) -> list[dict
         for one in steps:
             if one["step"] == "run":
                 one["duration_ns"] = round(duration * 1e9)
+    if options.until_steady is not None:
+        interval = options.interval or plan["interval_ns"] / 1e9
+        for one in steps:
+            if one["step"] == "run":
+                one["steady"] = steady_of(options.until_steady, interval)
     cache = options.cache
     if cache is None:
         return steps

@@ -44,6 +44,7 @@ def plan_fio(path: Place, on: Place | None, options: RunOptions = NOTHING) -> Pl
         raise Error(f"{path}: {error.strerror}") from None
     variables = {name: str(value) for name, value in options.variables.items()}
     found = fio.lower(fio.parse(text, str(path), variables), fio.Settings(str(on), options))
+    _refuse_unknown(str(path), found, options.asked_verify)
     wishes = _chained(str(path), found.plans, options.asked_verify)
     own = {"own": parts.own_files([str(path)])}
     plans = [
@@ -51,6 +52,20 @@ def plan_fio(path: Place, on: Place | None, options: RunOptions = NOTHING) -> Pl
     ]
     rehearse(plans, [f"{path}: [{', '.join(names)}]" for names in found.names])
     return replace(found, plans=plans)
+
+
+def _refuse_unknown(path: str, found: Plans, verify: Verify | None) -> None:
+    """Raises where jobs verify what those before them wrote, and nothing carries what is known of it."""
+    if verify is not None and "state" in verify:
+        return
+    for plan, names in zip(found.plans, found.names, strict=True):
+        only_reads = all(worker["reads_only"] for worker in plan["workers"] if "reads_only" in worker)
+        later = all(one.get("made_before") and one["prepare"] == "none" for one in plan["targets"])
+        if "verify" in plan and later and only_reads:
+            raise Error(
+                f"{path}: [{', '.join(names)}]: verifies what jobs before stonewall wrote; give "
+                "`verify_state` FILE, which carries what is known of it"
+            )
 
 
 def _chained(path: str, plans: Sequence[Mapping[str, Any]], verify: Verify | None) -> list[Verify | None]:

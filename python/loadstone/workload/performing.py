@@ -200,7 +200,7 @@ def window_figures(
                 "writes": int(counts[mine & (codes == WRITE)].sum()),
                 "bytes": size,
                 "errors": int(counts[mine & ~good].sum()),
-                "ops_per_s": count / seconds,
+                "ops_per_s": int(counts[mine & good].sum()) / seconds,
                 "bytes_per_s": size / seconds,
                 "service_ns": merged(ops, "service", mine & good).summary(),
             }

@@ -27,6 +27,7 @@ from loadstone.plan.options import (
 )
 from loadstone.plan.parts import artefact as artefact_of
 from loadstone.plan.parts import check_made, with_content
+from loadstone.plan.steering import latency_target_of, steady_of
 from loadstone.plan.surroundings import priorities_of, size_of, steps_of
 
 # Larger artefacts are named by path alone: hashing them would take longer than many a run.
@@ -396,11 +397,16 @@ def _plan(
     duration = options.duration or 0.0
     if duration < 0:
         raise OptionError("duration", duration, "must not be negative")
+    interval = options.interval or 1.0
     steps.append({"step": "run", "duration_ns": round(duration * 1e9)})
+    if options.until_steady is not None:
+        steps[-1]["steady"] = steady_of(options.until_steady, interval)
+    if options.latency_target is not None:
+        worker = {**worker, "latency_target": latency_target_of(options.latency_target)}
     plan: dict[str, Any] = {
         "version": 1,
         "seed": options.seed or 0,
-        "interval_ns": round((options.interval or 1.0) * 1e9),
+        "interval_ns": round(interval * 1e9),
         "targets": targets,
         "artefacts": artefacts,
         "workers": [worker],

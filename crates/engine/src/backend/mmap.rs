@@ -1,7 +1,7 @@
 //! Loads and stores on mapped targets (mmap(2), msync(2)); what is no transfer goes to the descriptor.
 
 use super::Perform;
-use super::sync::{announce, control};
+use super::sync::{announce, control, discarded};
 use crate::backend::mapped::Mapping;
 use crate::host::descriptors::Descriptors;
 use crate::host::target::Open;
@@ -78,6 +78,6 @@ impl Perform for Mmap {
             }
         };
         self.buffers.ended(result, r.dsync);
-        result
+        discarded(r, result)
     }
 }

@@ -4,12 +4,14 @@ pub mod copy;
 pub mod mapped;
 mod mmap;
 mod null;
+mod space;
 mod sync;
 pub mod uring;
 
 pub use mmap::{Mapped, Mmap, map_all};
 pub use null::Null;
-pub use sync::Sync;
+pub use space::Space;
+pub use sync::{Sync, discarded};
 
 use crate::request::Request;
 

@@ -9,6 +9,6 @@ pub struct Null;
 impl Perform for Null {
     #[inline(always)]
     fn perform(&mut self, request: &Request) -> i64 {
-        if request.op < op::FLUSH { request.size as i64 } else { 0 }
+        if request.op < op::FLUSH || request.op == op::DISCARD { request.size as i64 } else { 0 }
     }
 }

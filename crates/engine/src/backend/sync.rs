@@ -27,7 +27,7 @@ fn errno() -> i64 {
 
 /// What a system call returned, or the negative errno; it is called again while signals interrupt it.
 #[inline(always)]
-fn again(mut call: impl FnMut() -> i64) -> i64 {
+pub fn again(mut call: impl FnMut() -> i64) -> i64 {
     loop {
         let done = call();
         if done >= 0 {
@@ -47,6 +47,12 @@ pub fn announce(r: &Request, buffers: &mut Pair) {
         op::FLUSH => buffers.for_sync(file),
         _ => buffers.for_discard(r.size as usize, file, r.offset),
     }
+}
+
+/// What a request has moved: the bytes of a discard, which the kernel does not tell.
+#[inline(always)]
+pub fn discarded(r: &Request, result: i64) -> i64 {
+    if result == 0 && r.op == op::DISCARD { r.size as i64 } else { result }
 }
 
 /// Makes stable or gives back: 0 or a negative errno.
@@ -89,6 +95,6 @@ impl Perform for Sync {
             }
         };
         self.buffers.ended(result, r.dsync);
-        result
+        discarded(r, result)
     }
 }

@@ -95,6 +95,8 @@ fn is_of(found: &Stat, file: &std::fs::Metadata) -> bool {
 pub struct Use {
     pub reads: bool,
     pub writes: bool,
+    /// Bytes are read or written, so that it must have as many as the plan says.
+    pub moves: bool,
 }
 
 /// What a plan's workers do to the target of this id.
@@ -104,19 +106,23 @@ pub fn uses(plan: &Plan, id: &str) -> Use {
         if let Source::Program { ops, .. } = &worker.source {
             let sets: Vec<_> = plan.sets.iter().filter(|set| set.target == id).map(|set| &set.id).collect();
             uses_of(ops, &sets, &mut sum);
+            sum.moves = true;
             continue;
         }
         if !worker.map.objects.iter().any(|e| e.target == id) {
             continue;
         }
         match worker.source {
+            // What reserves or cuts off space reads nothing and changes the file.
+            _ if matches!(worker.backend, Backend::Allocate | Backend::Truncate) => sum.writes = true,
             Source::Uniform { reads, .. } => {
+                sum.moves = true;
                 sum.reads |= reads > 0.0;
                 sum.writes |= reads < 1.0;
             }
             // What a trace or model holds is known to whoever lowered it.
             _ => {
-                sum.reads = true;
+                (sum.moves, sum.reads) = (true, true);
                 sum.writes |= !worker.reads_only;
             }
         }
@@ -336,7 +342,7 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
         made_before(path, &file)?;
     }
     let size = size_of(path, &file)?;
-    if size < target.size && !(target.kind == TargetKind::File && fill) {
+    if size < target.size && !(target.kind == TargetKind::File && (fill || !used.moves)) {
         return Err(Error::target(
             path,
             format!(
@@ -444,7 +450,7 @@ fn create(target: &loadstone_plan::Target, used: Use) -> Result<Open> {
         prepare: target.prepare,
         image: None,
     };
-    let reserved = reserve(&file, target.size);
+    let reserved = if target.sparse { file.set_len(target.size) } else { reserve(&file, target.size) };
     open.file = Some(file);
     if let Err(e) = reserved {
         discard(std::slice::from_ref(&open));

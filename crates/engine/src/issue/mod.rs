@@ -6,6 +6,8 @@ pub mod completion_order;
 pub mod context;
 pub mod dependencies;
 pub mod dependency_graph;
+pub mod depth_search;
+pub mod flow;
 pub mod path_locks;
 pub mod pausing;
 pub mod spin;

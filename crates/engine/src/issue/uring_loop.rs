@@ -1,9 +1,12 @@
 //! The loop of an asynchronous backend: keeps up to `depth` requests in flight from one thread.
 
+use crate::backend::discarded;
 use crate::backend::uring::{BATCH, Ring};
 use crate::issue::completion_order::Gate;
 use crate::issue::context::{Context, PATIENCE, SLICE};
 use crate::issue::dependencies::Depending;
+use crate::issue::depth_search::DepthSearch;
+use crate::issue::flow::Flowing;
 use crate::issue::pausing::Pausing;
 use crate::metrics::recorder::Recorder;
 use crate::metrics::recorder::Unissued;
@@ -64,6 +67,10 @@ pub struct Settings {
     pub order: Waits,
     /// When it pauses, if it does.
     pub pausing: Option<Pausing>,
+    /// The search of the depth, where there is one.
+    pub search: Option<DepthSearch>,
+    /// The worker's share of the requests of several.
+    pub flowing: Option<Flowing>,
     /// The recorder keeps the full log.
     pub logged: bool,
     /// Of the data that is written.
@@ -79,7 +86,7 @@ pub fn many<const OPEN: bool>(
     settings: Settings,
     recorder: &mut Recorder,
 ) -> Result<Unissued> {
-    let Settings { depth, mut order, mut pausing, logged, payload } = settings;
+    let Settings { depth, mut order, mut pausing, mut search, mut flowing, logged, payload } = settings;
     const NOTHING: Request = Request {
         due: 0,
         offset: 0,
@@ -145,6 +152,20 @@ pub fn many<const OPEN: bool>(
                 resume = pausing.begin(now);
                 continue;
             }
+            if let Some(search) = &mut search {
+                if search.is_over() {
+                    ended = true;
+                    break Pause::End;
+                }
+                if !search.admits(slots.len() - free.len()) {
+                    break Pause::Completion;
+                }
+            }
+            if let Some(flowing) = &mut flowing
+                && !flowing.admits(free.len() == slots.len())
+            {
+                break Pause::Source;
+            }
             if queued.len() == BATCH || made >= MADE_AT_MOST {
                 break Pause::Batch;
             }
@@ -196,6 +217,7 @@ pub fn many<const OPEN: bool>(
             }
             queued.push(i);
             pausing.iter_mut().for_each(Pausing::count);
+            flowing.iter_mut().for_each(Flowing::issue);
             if makes && request.op == op::WRITE {
                 made += request.size;
             }
@@ -258,11 +280,15 @@ pub fn many<const OPEN: bool>(
         let clock = &mut context.clock;
         let reaped = queues.reap(|i, result| {
             let slot = &mut slots[i as usize];
-            recorder.complete(&slot.request, slot.intended, slot.issued, now, result, clock);
+            let moved = discarded(&slot.request, result);
+            recorder.complete(&slot.request, slot.intended, slot.issued, now, moved, clock);
             match &mut order {
                 Waits::Nothing => {}
                 Waits::Completions(gate) => gate.done(&slot.request),
                 Waits::Causes(causes) => causes.done(&slot.request, now - context.start),
+            }
+            if let Some(search) = &mut search {
+                search.count(now - slot.issued, result < 0);
             }
             slot.buffers.ended(result, slot.request.dsync);
             slot.issued = FREE;
@@ -271,12 +297,18 @@ pub fn many<const OPEN: bool>(
         if reaped == 0 {
             recorder.idle(now, clock);
         }
+        if let Some(search) = &mut search {
+            search.look(now);
+        }
         if logged {
             while oldest.front().is_some_and(|(i, issued)| slots[*i as usize].issued != *issued) {
                 oldest.pop_front();
             }
             recorder.outstanding_since(oldest.front().map_or(now, |(_, issued)| *issued));
         }
+    }
+    if let Some(search) = &search {
+        recorder.searched(search.told());
     }
     match failure {
         Some(e) => Err(e),
@@ -335,7 +367,15 @@ mod tests {
         // Looking which interval it is, some time after the read went out, divides by zero.
         let mut recorder = Recorder::new(start, 0, false, Arc::new(Board::of_ops()), Arc::default(), None);
         let payload = Payload::new(0, PayloadPlan::default(), 0);
-        let settings = Settings { depth: 1, order: Waits::Nothing, pausing: None, logged: false, payload };
+        let settings = Settings {
+            depth: 1,
+            order: Waits::Nothing,
+            pausing: None,
+            search: None,
+            flowing: None,
+            logged: false,
+            payload,
+        };
         let run = || many::<false>(&mut context, &mut feed, &mut ring, settings, &mut recorder);
         assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
         writer.write_all(&[7; SIZE]).unwrap();

@@ -36,6 +36,19 @@ impl Kind {
     }
 }
 
+/// Sums over all requests.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Totals {
+    /// Requests.
+    pub requests: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Requests whose latency was counted.
+    pub timed: u64,
+    /// Sum of their latencies, ns.
+    pub latency: f64,
+}
+
 /// The counters of a run, shared by its threads: each adds what is new a few times per second.
 pub struct Board {
     kinds: Vec<Kind>,
@@ -80,11 +93,19 @@ impl Board {
         kind.errors.fetch_add(errors, Relaxed);
     }
 
-    /// Requests, bytes and failed requests since the start.
-    #[cfg(test)]
-    pub fn totals(&self) -> (u64, u64, u64) {
-        let counts = self.kinds.iter().filter(|kind| kind.op != OTHER).map(Kind::counts);
-        counts.fold((0, 0, 0), |sum, c| (sum.0 + c.requests, sum.1 + c.bytes, sum.2 + c.errors))
+    /// All requests since the start; without steps that are none.
+    pub fn totals(&self) -> Totals {
+        let mut sum = Totals::default();
+        for counts in self.kinds.iter().filter(|kind| kind.op != OTHER).map(Kind::counts) {
+            sum.requests += counts.requests;
+            sum.bytes += counts.bytes;
+            for (bucket, n) in counts.latency {
+                let (low, high) = histogram::bounds(usize::from(bucket));
+                sum.timed += n;
+                sum.latency += n as f64 * (low + (high - 1 - low) / 2) as f64;
+            }
+        }
+        sum
     }
 }
 
@@ -138,7 +159,7 @@ pub struct LiveKind {
     pub name: Option<String>,
     /// Since the start; latencies are of about the last second only.
     pub counts: Counts,
-    /// Requests per second over about the last second.
+    /// Requests per second that succeeded, over about the last second.
     pub ops_per_s: f64,
     /// Bytes per second, likewise.
     pub bytes_per_s: f64,
@@ -180,7 +201,7 @@ impl History {
             if let Some((at, base)) = self.0.front() {
                 let seconds = (now - at).max(1) as f64 * 1e-9;
                 let new = counts.since(base.get(i).unwrap_or(&nothing));
-                ops_per_s = new.requests as f64 / seconds;
+                ops_per_s = (new.requests - new.errors) as f64 / seconds;
                 bytes_per_s = new.bytes as f64 / seconds;
                 recent = new.latency;
             }
@@ -222,13 +243,13 @@ mod tests {
         board.latency(1, 9, 20);
         let live = look(2 * second);
         let seen: Vec<_> = live.kinds.iter().map(|k| (k.op, k.counts.requests, k.ops_per_s)).collect();
-        assert_eq!(seen, [(0, 110, 10.0), (1, 20, 20.0)]);
+        assert_eq!(seen, [(0, 110, 10.0), (1, 20, 0.0)]);
         assert_eq!(live.kinds[0].counts.latency, [(7, 4), (9, 6)]);
         assert_eq!(
             live.all.counts,
             Counts { requests: 130, bytes: 1100, errors: 20, latency: vec![(7, 4), (9, 26)] }
         );
-        assert_eq!((live.all.ops_per_s, live.all.bytes_per_s), (30.0, 100.0));
+        assert_eq!((live.all.ops_per_s, live.all.bytes_per_s), (10.0, 100.0));
     }
 
     #[test]
@@ -249,6 +270,6 @@ mod tests {
         let seen: Vec<_> = live.kinds.iter().map(|k| (k.name.as_deref(), k.counts.requests)).collect();
         assert_eq!(seen, [(Some("second"), 3), (Some("wait"), 5)]);
         assert_eq!(live.all.counts.requests, 3);
-        assert_eq!(board.totals(), (3, 30, 0));
+        assert_eq!(board.totals(), Totals { requests: 3, bytes: 30, ..Totals::default() });
     }
 }

@@ -5,6 +5,7 @@
 //! interval they become rows. Nothing is shared between the threads of a worker while they run.
 
 use crate::clock::Clock;
+use crate::issue::depth_search::Depths;
 use crate::metrics::histogram::{Dense, Sparse, Sum};
 use crate::metrics::live::Board;
 use crate::metrics::log::{Logger, Row as LogRow};
@@ -136,6 +137,10 @@ pub struct Recorded {
     pub last: i64,
     /// Completions before the start, which are not counted elsewhere.
     pub ramp: u64,
+    /// When its thread began, ns from the start; below 0 before it.
+    pub begun: i64,
+    /// What came of the search of a depth.
+    pub depths: Option<Depths>,
 }
 
 /// Dense counters of one op and errno.
@@ -262,6 +267,16 @@ impl Recorder {
         if now >= self.publish_at {
             self.tick(now, clock);
         }
+    }
+
+    /// Says when the load of its thread begins, on the clock.
+    pub fn begins(&mut self, at: i64) {
+        self.out.begun = at - self.start;
+    }
+
+    /// Says what came of the search of a depth.
+    pub fn searched(&mut self, depths: Depths) {
+        self.out.depths = Some(depths);
     }
 
     /// Tells the log that requests issued at `time` on the clock are still in flight.
@@ -555,7 +570,8 @@ mod tests {
         assert_eq!(out.rows[0].service, [(5, 1)]);
         assert_eq!(out.rows[0].response, [(7, 1)]);
         assert_eq!(out.late[0].histogram, [(2, 4)]);
-        assert_eq!(board.totals(), (6, 4608, 4));
+        let told = board.totals();
+        assert_eq!((told.requests, told.bytes), (6, 4608));
         assert_eq!(progress.load(Relaxed), 6);
     }
 

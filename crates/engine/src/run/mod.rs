@@ -5,6 +5,7 @@ pub mod outcome;
 mod own_files;
 pub mod rehearse;
 mod schedule;
+pub mod steady;
 mod threads;
 mod workers;
 
@@ -144,10 +145,10 @@ fn execute(
                     target::lock_all(targets)?;
                     target::advise_all(plan, targets)?;
                 }
-                Step::Run { duration_ns, ramp_ns, .. } => {
+                Step::Run { duration_ns, ramp_ns, steady, .. } => {
                     let Some(workers) = workers.take() else { continue };
                     ready = true;
-                    let time = Time { ramp: *ramp_ns as i64, duration: *duration_ns as i64 };
+                    let time = Time { ramp: *ramp_ns as i64, duration: *duration_ns as i64, steady: *steady };
                     let run = || workers.run(plan, targets, payload_plan, progress, time);
                     outcome = match verification {
                         None => run(),

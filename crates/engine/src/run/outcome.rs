@@ -1,10 +1,12 @@
 //! What a run measured, merged over the threads of each worker.
 
 use crate::host::write_back::WrittenBack;
+use crate::issue::depth_search::Depths;
 use crate::metrics::histogram::{self, Sparse};
 use crate::metrics::in_flight::Level;
 use crate::metrics::recorder::Unissued;
 use crate::metrics::recorder::{Late, Line, Recorded, Row};
+use crate::run::steady::Steadied;
 use crate::verification::Verified;
 use crate::workload_vm::{OTHER, Span, Tally};
 use loadstone_plan::MOST_INTERVALS;
@@ -39,6 +41,8 @@ pub struct Outcome {
     pub by_thread: bool,
     /// Group of each worker.
     pub groups: Vec<String>,
+    /// When each worker began and its last request completed, ns from the start.
+    pub worked: Vec<(i64, i64)>,
     /// Names of the steps of programs.
     pub names: Vec<String>,
     /// Values that programs drew to be told, by name.
@@ -83,6 +87,10 @@ pub struct Summary {
     /// Requests that were due before the end of the run and did not go out; open paces only, but for those whose requests
     /// wait for what they depend on.
     pub unissued: Unissued,
+    /// What came of waiting for a steady state, where the plan asks for one.
+    pub steady: Option<Steadied>,
+    /// What came of the search of a depth, by worker.
+    pub depths: Vec<(u16, Depths)>,
     /// What came of making stable what was written, where anything was.
     pub written_back: Option<WrittenBack>,
     /// CPU time of the process during the run, ns: user, system.
@@ -120,12 +128,15 @@ impl Outcome {
         let mut late: BTreeMap<u32, Late> =
             std::mem::take(&mut self.late).into_iter().map(|l| (l.interval, l)).collect();
         let mut levels: Vec<(i64, u32)> = Vec::new();
+        let begun = threads.iter().map(|thread| thread.begun).min().unwrap_or(0).max(0);
+        self.worked.push((begun, threads.iter().map(|thread| thread.last).max().unwrap_or(0)));
         for (number, thread) in threads.into_iter().enumerate() {
             let number = if self.by_thread { number as u16 } else { 0 };
             self.summary.elapsed_ns = self.summary.elapsed_ns.max(thread.last);
             self.summary.logged.1 += thread.log_dropped;
             self.summary.unissued.add(thread.unissued);
             self.summary.ramp += thread.ramp;
+            self.summary.depths.extend(thread.depths.map(|depths| (worker, depths)));
             self.line.merge(&thread.line);
             for row in thread.rows {
                 let key = (number, row.op, row.name, row.errno, row.interval);

@@ -1,12 +1,14 @@
 //! The threads of a run: how each gets its requests, and what it does from its start to its end.
 
-use crate::backend::{Mapped, Mmap, Null, Perform, Sync, uring};
+use crate::backend::{Mapped, Mmap, Null, Perform, Space, Sync, uring};
 use crate::clock::{self, Clock};
 use crate::host::descriptors::Descriptors;
 use crate::host::scheduling;
 use crate::issue::completion_order::{Gate, Ordered};
 use crate::issue::context::{Context, PATIENCE};
 use crate::issue::dependencies::{Depended, Depending};
+use crate::issue::depth_search::DepthSearch;
+use crate::issue::flow::{Flowing, Share, Shared};
 use crate::issue::path_locks::PathLocks;
 use crate::issue::pausing::Pausing;
 use crate::issue::spin::Spin;
@@ -130,6 +132,8 @@ pub struct ThreadSetup {
     pub world: Option<Arc<World>>,
     /// What the plan asks of what is written.
     pub payload_plan: PayloadPlan,
+    /// Its share of the requests of several workers.
+    pub share: Option<Arc<Share>>,
     /// Number of the worker's first thread among those of all workers.
     pub first: usize,
 }
@@ -161,6 +165,7 @@ impl ThreadSetup {
         let seed = derive(self.seed, "thread", thread as u64);
         let payload = Payload::new(seed, self.payload_plan.clone(), self.first + thread);
         let (mut ring, mut sync, mut mapped, mut named, mut table) = (None, None, None, None, None);
+        let mut space = None;
         let set_up = scheduling::apply(&self.plan_worker).and_then(|()| {
             match self.plan_worker.backend {
                 Backend::IoUring => ring = Some(uring::Ring::new(self.plan_worker.depth, &self.files)?),
@@ -168,6 +173,8 @@ impl ThreadSetup {
                 Backend::Mmap => mapped = Some(Mmap::new(self.maps.clone(), self.files.clone(), &payload)),
                 Backend::Files => named = self.named.clone().map(|files| Named::new(files, &payload)),
                 Backend::Posix => table = Some(Descriptors::new(self.files.clone())),
+                Backend::Allocate => space = Some(Space::new(self.files.clone(), false)),
+                Backend::Truncate => space = Some(Space::new(self.files.clone(), true)),
                 Backend::Null => {}
             }
             Ok(())
@@ -194,6 +201,7 @@ impl ThreadSetup {
             self.schedules.end(self.worker, clock.now());
             return (recorder.finish(measured, &mut clock), None);
         };
+        recorder.begins(begin);
         let stop = self.progress.stop.clone();
         let mut context = Context { clock, start: begin, deadline, stop, spin: self.spin };
         if let Job::Program(code) = &job {
@@ -216,7 +224,13 @@ impl ThreadSetup {
                 };
                 let pausing = self.plan_worker.pause.map(Pausing::new);
                 let depth = self.plan_worker.depth;
-                let settings = uring_loop::Settings { depth, order, pausing, logged, payload };
+                let search = self
+                    .plan_worker
+                    .latency_target
+                    .map(|target| DepthSearch::new(target, depth, context.clock.now()));
+                let flowing = self.share.clone().map(Flowing::new);
+                let settings =
+                    uring_loop::Settings { depth, order, pausing, search, flowing, logged, payload };
                 let feed = &mut alone.0;
                 let result = if open {
                     uring_loop::many::<true>(&mut context, feed, ring, settings, &mut recorder)
@@ -229,6 +243,10 @@ impl ThreadSetup {
             (Backend::Null, job) => self.perform(open, job, Null, &mut context, &mut recorder),
             (Backend::Files, job) => {
                 let backend = named.expect("set up above");
+                self.perform(open, job, backend, &mut context, &mut recorder)
+            }
+            (Backend::Allocate | Backend::Truncate, job) => {
+                let backend = space.expect("set up above");
                 self.perform(open, job, backend, &mut context, &mut recorder)
             }
             (Backend::Mmap, job) => {
@@ -271,13 +289,26 @@ impl ThreadSetup {
             r.unissued(unissued);
         }
         let pausing = self.plan_worker.pause.map(Pausing::new);
+        let flowing = self.share.clone().map(Flowing::new);
         match job {
             Job::Alone(mut take) => {
-                go(open, context, &mut take, &mut backend, recorder, pausing);
+                match flowing {
+                    None => go(open, context, &mut take, &mut backend, recorder, pausing),
+                    Some(flowing) => {
+                        let mut shared = Shared(&mut take, flowing);
+                        go(open, context, &mut shared, &mut backend, recorder, pausing);
+                    }
+                }
                 take.0.failure.take()
             }
             Job::Together(mut take) => {
-                go(open, context, &mut take, &mut backend, recorder, pausing);
+                match flowing {
+                    None => go(open, context, &mut take, &mut backend, recorder, pausing),
+                    Some(flowing) => {
+                        let mut shared = Shared(&mut take, flowing);
+                        go(open, context, &mut shared, &mut backend, recorder, pausing);
+                    }
+                }
                 None
             }
             Job::InOrder(mut take) => {
@@ -315,11 +346,11 @@ pub fn spin_of(worker: &Worker, spare: bool) -> Spin {
 /// Threads that perform a worker's requests.
 pub fn threads(worker: &Worker) -> usize {
     let program = matches!(worker.source, Source::Program { .. });
-    if program || matches!(worker.backend, Backend::Sync | Backend::Mmap | Backend::Files) {
-        worker.depth as usize
-    } else {
-        1
-    }
+    let of_requests = matches!(
+        worker.backend,
+        Backend::Sync | Backend::Mmap | Backend::Files | Backend::Allocate | Backend::Truncate
+    );
+    if program || of_requests { worker.depth as usize } else { 1 }
 }
 
 /// The jobs of threads that share a source, and what they share it by.

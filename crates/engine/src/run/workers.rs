@@ -4,6 +4,7 @@ use crate::backend::map_all;
 use crate::clock::{self, Clock};
 use crate::host::target::Open;
 use crate::issue::context::SLICE;
+use crate::issue::flow;
 use crate::metrics::in_flight::Level;
 use crate::metrics::live::Board;
 use crate::metrics::log;
@@ -13,6 +14,7 @@ use crate::payload::PayloadPlan;
 use crate::replay_tree::{self, Files};
 use crate::run::outcome::{Outcome, Summary, WorkerLevel};
 use crate::run::schedule::Schedules;
+use crate::run::steady::Watch;
 use crate::run::threads::{Job, ThreadSetup, Threads, WorkerThreads, jobs_of, spin_of, threads};
 use crate::source::fetch::{Feed, FetchOptions, Fetched, First, fetch};
 use crate::source::open::{self, Opened, Passed};
@@ -22,7 +24,7 @@ use crate::verification::{Unread, Verified};
 use crate::workload_vm::{Code, World};
 use crate::{Error, Result};
 use loadstone_content::seed::derive;
-use loadstone_plan::{Backend, Pace, Plan, Source, SyncMode, TargetKind};
+use loadstone_plan::{Backend, Pace, Plan, Source, Steady, SyncMode, TargetKind};
 use loadstone_trace::Requests;
 use loadstone_trace::tree::Tree;
 use std::os::fd::RawFd;
@@ -58,6 +60,7 @@ struct Assembled {
 pub struct Time {
     pub ramp: i64,
     pub duration: i64,
+    pub steady: Option<Steady>,
 }
 
 /// All workers of a plan, with their sources open.
@@ -197,7 +200,8 @@ impl Workers {
             Arc::new([])
         };
         let schedules = Arc::new(Schedules::new(plan, threads));
-        let Time { ramp, duration } = time;
+        let Time { ramp, duration, steady } = time;
+        let shares = flow::of_plan(plan, threads);
         let spare = allowed_cpus() > plan.workers.len();
         let total = self.members.iter().map(|m| m.total).sum::<Option<u64>>();
         let total_threads: usize = plan.workers.iter().map(threads).sum();
@@ -247,6 +251,7 @@ impl Workers {
                 named: member.files.clone(),
                 world: world.clone(),
                 payload_plan: payload_plan.clone(),
+                share: shares[i].clone(),
                 first,
             };
             first += threads(worker);
@@ -308,7 +313,7 @@ impl Workers {
             outcome.names.clone_from(&world.names);
         }
         progress.begin(if ramp > 0 { Phase::RampingUp } else { Phase::Running }, total);
-        progress.watch(board, duration);
+        progress.watch(board.clone(), duration);
         for go in std::mem::take(&mut running.go) {
             let _ = go.send(start);
         }
@@ -319,6 +324,8 @@ impl Workers {
             cpu = cpu_time();
             progress.begin(Phase::Running, total);
         }
+        let watch =
+            steady.map(|steady| Watch::start(steady, board, progress.clone(), measured)).transpose()?;
         let mut failure = None;
         for (i, started) in std::mem::take(&mut running.workers).into_iter().enumerate() {
             let WorkerThreads { handles, fetcher, pooled, passed } = started;
@@ -339,6 +346,7 @@ impl Workers {
             }
         }
         let after = cpu_time();
+        outcome.summary.steady = watch.map(Watch::finish).transpose()?;
         // What failed or was stopped ends the rest, too; a worker that ended the load does not.
         let asked = progress.after_load(failure.is_some());
         let unread = world.as_ref().map(|world| world.sweep(progress));

@@ -97,6 +97,8 @@ impl<'a> Machine<'a> {
             Act::Create => self.create(step),
             Act::Close => self.close(step),
             Act::Remove => self.remove(step),
+            // A set of directories alone has no files to ask about.
+            Act::Stat if step.slot == 0 && self.set(step).files.len() == 0 => self.directory(step),
             Act::Stat => self.stat(step),
             Act::Sync | Act::Datasync => self.sync(step),
             Act::SyncSet => self.sync_set(step),
@@ -449,22 +451,26 @@ impl<'a> Machine<'a> {
 
     fn directory(&mut self, step: &Step) -> Result<(), End> {
         let (set, root) = (self.set(step), self.root(step));
-        let removes = step.act == Act::Rmdir;
-        let found = set.leaves.claim_any(removes, &mut self.random);
+        let (removes, stats) = (step.act == Act::Rmdir, step.act == Act::Stat);
+        let found = set.leaves.claim_any(removes || stats, &mut self.random);
         let leaf = found.ok_or_else(|| End::NoFile(step.name.clone()))?;
         self.parents.tidy();
-        let issued = self.begin().inspect_err(|_| set.leaves.settle(leaf, removes, 0))?;
+        let issued = self.begin().inspect_err(|_| set.leaves.settle(leaf, removes || stats, 0))?;
         let name = (set.leaf_path(leaf, &mut self.rooms[0]), set.leaf_home(leaf));
         let result =
             Self::in_place(&mut self.parents, (root, step.set), name, set.links, |dir, name| unsafe {
-                // SAFETY: the name ends with a zero byte.
-                i64::from(match removes {
-                    true => libc::unlinkat(dir, name.as_ptr(), libc::AT_REMOVEDIR),
-                    false => libc::mkdirat(dir, name.as_ptr(), 0o755),
+                // SAFETY: the name ends with a zero byte, and what is found is plain data that outlives the call.
+                i64::from(match step.act {
+                    Act::Rmdir => libc::unlinkat(dir, name.as_ptr(), libc::AT_REMOVEDIR),
+                    Act::Stat => {
+                        let mut found: libc::stat = std::mem::zeroed();
+                        libc::fstatat(dir, name.as_ptr(), &mut found, libc::AT_SYMLINK_NOFOLLOW)
+                    }
+                    _ => libc::mkdirat(dir, name.as_ptr(), 0o755),
                 })
             });
         self.done(step, issued, result);
-        set.leaves.settle(leaf, (result >= 0) != removes, 0);
+        set.leaves.settle(leaf, stats || (result >= 0) != removes, 0);
         Ok(())
     }
 
