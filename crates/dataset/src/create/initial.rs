@@ -1,11 +1,11 @@
 //! FS-IMPRESSIONS: a first tree from distributions alone (Tarasov, section 4.3.3; Agrawal, Arpaci-Dusseau and
 //! Arpaci-Dusseau, Generating Realistic Impressions for File-System Benchmarking, FAST 2009).
 
-use super::arrive::dirs_by_depth;
+use super::content::law::{Laws, Shares};
 use super::draw::Draw;
 use super::estimate;
-use super::law::{Laws, Shares};
 use super::maker::Maker;
+use super::place::arrive::dirs_by_depth;
 use super::{Generation, Options};
 use crate::tree::{Chunking, Entry, Kind, Mark, State, Tree};
 use crate::{Error, Result};

@@ -1,18 +1,18 @@
 //! Makes a change of a tree: files go, stay, are modified and come (Tarasov, section 4.5.2).
 
 use super::Generation;
-use super::arrive::{Arrivals, Left};
+use super::change::alignment::{level, places};
+use super::change::growth::Lengths;
+use super::change::layout::Piece;
+use super::change::runs::Runs;
+use super::content::fresh::Fresh;
+use super::content::law::Laws;
+use super::content::populate::{Cut, LEAST, Populate};
+use super::content::shared::Place;
+use super::content::source::{Pools, Supply};
 use super::draw::Draw;
-use super::fresh::Fresh;
-use super::growth::Lengths;
-use super::law::Laws;
-use super::layout::Piece;
-use super::level::{level, places};
 use super::pace::Pace;
-use super::populate::{Cut, LEAST, Populate};
-use super::runs::Runs;
-use super::shared::Place;
-use super::supply::{Pools, Supply};
+use super::place::arrive::{Arrivals, Left};
 use crate::Result;
 use crate::chunks::{Chunks, Ratio};
 use crate::names::{Interner, Names};
@@ -106,7 +106,7 @@ impl<'w> Maker<'w> {
     pub fn go_on(&mut self, series: Series) {
         self.series = series;
         (self.series.chunks.prints, self.series.chunks.width) = (Vec::new(), 0);
-        self.next_name = super::arrive::last_name(&self.series);
+        self.next_name = super::place::arrive::last_name(&self.series);
     }
 
     /// Numbers of extensions.

@@ -5,42 +5,29 @@
 //! modified and new; by a Markov chain alone ([`Chain`]); or as a [`Mutator`] says. Whoever chooses, the same
 //! code makes the change ([`maker`]).
 
-mod arrive;
-mod carry;
-mod chain;
-mod columns;
+mod change;
+mod content;
 mod draw;
 mod estimate;
-mod fresh;
-mod growth;
 mod initial;
-mod law;
-mod layout;
-mod level;
 mod maker;
-mod matching;
+mod markov;
 mod pace;
 mod place;
-mod populate;
-mod runs;
-mod select;
-mod shared;
-mod supply;
-mod users;
 
 use crate::profile::Profile;
 use crate::scan::CHUNKER;
 use crate::tree::{Chunking, Meta, Series};
 use crate::{Error, Result, Watch};
-pub use chain::Chain;
-pub use columns::{Changes, Columns, Mutator};
+pub use content::law::{Cell, Laws, SizeLaw, Tail};
 use draw::Draw;
 pub use initial::Initial;
-pub use law::{Cell, Laws, SizeLaw, Tail};
 use maker::Maker;
+pub use markov::chain::Chain;
+pub use markov::columns::{Changes, Columns, Mutator};
 use pace::Pace;
+use place::users::{self, Lineage};
 use serde::Serialize;
-use users::Lineage;
 
 /// What is made.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,10 +1,10 @@
 //! Changes that somebody else decides on, as columns: FS-MUTATE's plugins (Tarasov, section 4.3.3).
 
-use super::Generation;
-use super::arrive::Left;
-use super::draw::Draw;
-use super::maker::{GONE, KEPT, Maker};
 use crate::chunks::{MOST_CHUNK, Ratio};
+use crate::create::Generation;
+use crate::create::draw::Draw;
+use crate::create::maker::{GONE, KEPT, Maker};
+use crate::create::place::arrive::Left;
 use crate::tree::{Entry, Kind, Mark, Series, State, Tree};
 use crate::{Error, Result};
 

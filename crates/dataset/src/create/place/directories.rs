@@ -1,9 +1,9 @@
 //! Where files are: directories, links, and files that come again.
 
-use super::arrive::{Arrivals, Left, dirs_by_depth};
-use super::draw::Draw;
-use super::maker::{KEPT, Maker};
 use crate::Result;
+use crate::create::draw::Draw;
+use crate::create::maker::{KEPT, Maker};
+use crate::create::place::arrive::{Arrivals, Left, dirs_by_depth};
 use crate::names::Name;
 use crate::profile::Step;
 use crate::tree::{Entry, Kind, Mark, State, Tree, tag};

@@ -1,7 +1,7 @@
 //! The space dimension (Tarasov, section 4.3.1): many users or virtual machines that begin with one tree and diverge.
 
-use super::arrive::{Left, USERS};
-use super::maker::Maker;
+use crate::create::maker::Maker;
+use crate::create::place::arrive::{Left, USERS};
 use crate::names::Name;
 use crate::profile::{occurrences, see};
 use crate::tree::{Entry, Tree, tag};
@@ -9,7 +9,7 @@ use crate::{Error, Result};
 
 /// One user's tree over the generations.
 #[derive(Default)]
-pub(super) struct Lineage {
+pub(crate) struct Lineage {
     /// Where there are several users: otherwise the series has it.
     tree: Option<Tree>,
     /// Files that were deleted by the last change.
@@ -49,7 +49,7 @@ impl Maker<'_> {
 }
 
 /// One tree that has those of all users, each in a directory of its own.
-pub(super) fn join(users: &[Lineage]) -> Result<Tree> {
+pub(crate) fn join(users: &[Lineage]) -> Result<Tree> {
     let mut joined = Tree::new("");
     let trees = || (1..).zip(users.iter().filter_map(|user| user.tree.as_ref()));
     let mut dirs: Vec<Vec<u32>> = Vec::new();

@@ -6,7 +6,7 @@ use std::mem::take;
 
 /// Where in its file a chunk is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     Only,
     Inner,
     Last,
@@ -52,7 +52,7 @@ struct Line {
 }
 
 /// Chunks that are there twice, and more often.
-pub(super) struct Shared([Line; 2]);
+pub(crate) struct Shared([Line; 2]);
 
 impl Shared {
     /// For the files of a step, times a factor.

@@ -1,14 +1,14 @@
 //! A file's fresh chunks in order: those that it shares, and those that it has alone.
 
-use super::draw::Draw;
-use super::shared::Place;
-use super::supply::Supply;
 use crate::Result;
 use crate::chunks::Chunks;
+use crate::create::content::shared::Place;
+use crate::create::content::source::Supply;
+use crate::create::draw::Draw;
 
 /// Of one file, the fresh chunks that are still to come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Fresh {
+pub(crate) struct Fresh {
     /// Those that are there once, twice and more often.
     once: u32,
     twice: u32,

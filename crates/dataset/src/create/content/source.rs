@@ -1,10 +1,10 @@
 //! Chunks for new and modified files: fresh ones, and those that other files have or had.
 
-use super::draw::{Deck, Draw};
-use super::populate::LEAST;
-use super::shared::{Place, Shared};
 use crate::Result;
 use crate::chunks::{Chunks, Ratio};
+use crate::create::content::populate::LEAST;
+use crate::create::content::shared::{Place, Shared};
+use crate::create::draw::{Deck, Draw};
 use crate::profile::{Again, Sizes, Step, class};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ const LOOK: usize = 64;
 /// Chunks, each to be used once for every time it is there, in order. Those that can only end a file are apart, so that they
 /// are in nobody's way.
 #[derive(Default)]
-pub(super) struct Line {
+pub(crate) struct Line {
     any: VecDeque<(u32, u32)>,
     ends: VecDeque<(u32, u32)>,
     length: u32,
@@ -38,7 +38,7 @@ impl Line {
 }
 
 /// Chunks of the snapshot before, by how often they were in it: once, twice, more often.
-pub(super) struct Pools {
+pub(crate) struct Pools {
     /// Those that no file kept, each to be used once.
     pub gone: [Line; 3],
     /// Those that some file kept, in the order of the files.
@@ -74,7 +74,7 @@ fn by_class(sizes: &Sizes) -> FxHashMap<u32, Deck> {
 }
 
 /// All that chunks of one generation come from.
-pub(super) struct Supply<'a> {
+pub(crate) struct Supply<'a> {
     /// By kind, of which none is the first, and by place: chunks that are there once.
     once: Vec<(u8, [Deck; 3])>,
     /// By place: chunks that are there twice, and more often.
