@@ -124,7 +124,7 @@ pub fn create(
         Start::Laws(initial) => (Some(initial), false),
         Start::Series(series) => {
             maker.go_on(*series);
-            users = maker.part(options.users);
+            users = users::part(&maker.series, options.users);
             (None, true)
         }
     };
@@ -132,7 +132,7 @@ pub fn create(
         let mut sum = Generation::default();
         for user in 0..users.len() {
             let draw = &mut Draw::new(options.seed, generation as u64, user as u64);
-            let (before, lineage) = (maker.take(&mut users, user), &mut users[user]);
+            let (before, lineage) = (users::take(&mut maker.series, &mut users, user), &mut users[user]);
             let (tree, one) = match (initial, &mut by) {
                 (Some(initial), _) if generation == 0 => maker.begin(initial, options, draw)?,
                 (_, By::Profile(profile)) => {
@@ -147,12 +147,18 @@ pub fn create(
                 return Ok(None);
             }
             sum.add(&one);
-            maker.put(&mut users, user, (generation > 0 || there).then_some(before), tree);
+            users::put(
+                &mut maker.series,
+                &mut users,
+                user,
+                (generation > 0 || there).then_some(before),
+                tree,
+            );
         }
         if users.len() > 1 {
             maker.series.trees.push(users::join(&users)?);
         } else if generation == 0 && !there && options.users > 1 {
-            users = maker.part(options.users);
+            users = users::part(&maker.series, options.users);
             maker.series.trees.pop();
             maker.series.trees.push(users::join(&users)?);
         }

@@ -113,7 +113,7 @@ fn stretches(pieces: &[Piece]) -> impl Iterator<Item = Range<usize>> {
 /// replaces and what is `missing` before it, the last ones most; tells how many it lacks where they cannot have them, and the next
 /// stretch may make up for them. Where nothing is missing and as many come as go, each is as long as the one in whose place it
 /// is: cuts stay where they are if nothing near them changes.
-pub(crate) fn level(
+pub(crate) fn align(
     chunks: &mut Chunks,
     (run, first): (&[u32], u32),
     (replaced, missing): (&[u32], i64),
@@ -205,18 +205,18 @@ mod tests {
         let limits = (2000, 8000);
         let sizes = |chunks: &Chunks| (0..4).map(|chunk| chunks.size(chunk)).collect::<Vec<_>>();
         // Chunk 1 was there before.
-        assert_eq!(level(&mut chunks, (&[1, 2, 3], 2), (&[1], 15_500), limits), 0);
+        assert_eq!(align(&mut chunks, (&[1, 2, 3], 2), (&[1], 15_500), limits), 0);
         assert_eq!(sizes(&chunks), [4000, 5000, 7500, 8000]);
-        assert_eq!(level(&mut chunks, (&[1, 2, 3], 2), (&[0, 0], 0), limits), -1000);
+        assert_eq!(align(&mut chunks, (&[1, 2, 3], 2), (&[0, 0], 0), limits), -1000);
         assert_eq!(sizes(&chunks), [4000, 5000, 2000, 2000]);
-        assert_eq!(level(&mut chunks, (&[1], 2), (&[1], 1000), limits), 1000);
+        assert_eq!(align(&mut chunks, (&[1], 2), (&[1], 1000), limits), 1000);
         assert_eq!(chunks.ratio(3), Ratio::nearest(2.0));
-        assert_eq!(level(&mut chunks, (&[2, 3, 2], 2), (&[0, 1], 1), limits), 0);
+        assert_eq!(align(&mut chunks, (&[2, 3, 2], 2), (&[0, 1], 1), limits), 0);
         assert_eq!(sizes(&chunks), [4000, 5000, 3500, 2001], "it is there twice");
         // As many in place of as many are as long, each.
-        assert_eq!(level(&mut chunks, (&[2, 3], 2), (&[1, 4], 0), limits), 0);
+        assert_eq!(align(&mut chunks, (&[2, 3], 2), (&[1, 4], 0), limits), 0);
         assert_eq!(sizes(&chunks), [4000, 5000, 5000, 2500]);
-        assert_eq!(level(&mut chunks, (&[3, 0, 3], 2), (&[1, 0, 1], 0), limits), 0);
+        assert_eq!(align(&mut chunks, (&[3, 0, 3], 2), (&[1, 0, 1], 0), limits), 0);
         assert_eq!(sizes(&chunks), [4000, 5000, 5000, 5000]);
     }
 }

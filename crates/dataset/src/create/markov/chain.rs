@@ -1,10 +1,11 @@
 //! Changes by a Markov chain and change patterns alone, as published tables have them (Tarasov, tables 4.2 and 4.3).
 
 use crate::create::Generation;
+use crate::create::change::{Change, GONE, KEPT, Newcomers};
 use crate::create::content::law::{Laws, Shares};
 use crate::create::content::populate::Cut;
 use crate::create::draw::Draw;
-use crate::create::maker::{Change, GONE, KEPT, Maker, Newcomers};
+use crate::create::maker::Maker;
 use crate::create::place::users::Lineage;
 use crate::profile::{Changed, File, Pattern, Sizes, Step, occurrences, regular, sizes_of};
 use crate::tree::{State, Tree};
