@@ -7,8 +7,8 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// Steps of a ratio for each doubling.
 const RATIO_STEPS: f64 = 32.0;
-/// Draws up to which a deck is laid out; beyond, the share of each kind of chunk is near enough by chance.
-const DECK: u64 = 1 << 22;
+/// Chunks up to which cells are drawn without replacement; beyond, the share of each kind of chunk is near enough by chance.
+const MOST_COUNTED: u64 = 1 << 22;
 
 /// Random numbers that follow from a seed, a generation and a user.
 pub(super) struct Draw(Xoshiro256PlusPlus);
@@ -98,23 +98,23 @@ impl Draw {
 pub(super) type Cell = (u16, u8, u32, u32);
 
 /// Sizes and ratios of new chunks, drawn as often as they were seen.
-pub(super) struct Deck {
+pub(super) struct CellDraw {
     cells: Vec<Cell>,
     /// Places in `cells` that are still to be drawn, shuffled.
     left: Vec<u32>,
-    /// Sums of counts, where there are too many for a deck.
+    /// Sums of counts, where there are too many to shuffle.
     sums: Vec<u64>,
 }
 
-impl Deck {
-    pub fn new(cells: impl Iterator<Item = Cell>) -> Deck {
+impl CellDraw {
+    pub fn new(cells: impl Iterator<Item = Cell>) -> CellDraw {
         let cells: Vec<Cell> = cells.collect();
         let mut sum = 0;
         let sums = cells.iter().map(|(.., count)| {
             sum += u64::from(*count);
             sum
         });
-        Deck { sums: sums.collect(), cells, left: Vec::new() }
+        CellDraw { sums: sums.collect(), cells, left: Vec::new() }
     }
 
     /// Chunks that were seen.
@@ -125,7 +125,7 @@ impl Deck {
     /// A size from `least` to `most`, a ratio, and how often it is there; nothing where there are none.
     pub fn draw(&mut self, (least, most): (u32, u32), draw: &mut Draw) -> Option<(u32, Ratio, u32)> {
         let total = Some(self.total()).filter(|total| *total > 0)?;
-        let cell = if total > DECK {
+        let cell = if total > MOST_COUNTED {
             let at = draw.below(total as usize) as u64;
             self.sums.partition_point(|sum| *sum <= at)
         } else {
@@ -165,15 +165,15 @@ mod tests {
     #[test]
     fn a_deck_has_what_was_seen() {
         let cells = [(352, 1, 1, 3), (416, 9, 4, 5)];
-        let (mut deck, mut draw) = (Deck::new(cells.into_iter()), Draw::new(3, 0, 0));
-        let drawn: Vec<_> = (0..8).map(|_| deck.draw((1, 8192), &mut draw).unwrap()).collect();
+        let (mut cell, mut draw) = (CellDraw::new(cells.into_iter()), Draw::new(3, 0, 0));
+        let drawn: Vec<_> = (0..8).map(|_| cell.draw((1, 8192), &mut draw).unwrap()).collect();
         let of = |wanted: &dyn Fn(u32, u8, u32) -> bool| {
             drawn.iter().filter(|(size, ratio, times)| wanted(*size, ratio.0, *times)).count()
         };
         assert_eq!(of(&|size, ratio, times| (2048..2096).contains(&size) && ratio < 5 && times == 1), 3);
         // 8192 is the most.
         assert_eq!(of(&|size, ratio, times| size == 8192 && ratio > 32 && times == 4), 5);
-        assert_eq!(Deck::new([].into_iter()).draw((1, 2), &mut draw), None);
+        assert_eq!(CellDraw::new([].into_iter()).draw((1, 2), &mut draw), None);
     }
 
     #[test]

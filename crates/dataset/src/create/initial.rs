@@ -1,11 +1,11 @@
 //! FS-IMPRESSIONS: a first tree from distributions alone (Tarasov, section 4.3.3; Agrawal, Arpaci-Dusseau and
 //! Arpaci-Dusseau, Generating Realistic Impressions for File-System Benchmarking, FAST 2009).
 
-use super::arrive::dirs_by_depth;
+use super::content::law::{Laws, Shares};
 use super::draw::Draw;
 use super::estimate;
-use super::law::{Laws, Shares};
 use super::maker::Maker;
+use super::place::arrive::dirs_by_depth;
 use super::{Generation, Options};
 use crate::tree::{Chunking, Entry, Kind, Mark, State, Tree};
 use crate::{Error, Result};
@@ -82,7 +82,7 @@ impl Maker<'_> {
             let size = populate.chunks(size, &mut self.series.chunks, &mut chunks, draw)?;
             let entry = Entry {
                 dir: dirs[weights.draw(draw)],
-                name: self.name(),
+                name: self.names.next(),
                 extension,
                 mark: Mark::new(Kind::File, State::New),
                 size,
@@ -100,7 +100,7 @@ impl Maker<'_> {
         let mut chances = vec![0u32; BESIDES];
         for _ in 1..initial.directories {
             let parent = chances[draw.below(chances.len())];
-            let name = self.name();
+            let name = self.names.next();
             let dir = tree.add_dir(parent, name);
             chances.push(parent);
             chances.extend([dir; BESIDES]);
@@ -112,7 +112,7 @@ impl Maker<'_> {
         for depth in by_depth.len()..=deepest {
             let above = &by_depth[depth - 1];
             let parent = above[draw.below(above.len())];
-            let name = self.name();
+            let name = self.names.next();
             by_depth.push(vec![tree.add_dir(parent, name)]);
         }
         tree

@@ -1,18 +1,20 @@
 //! Makes a change of a tree: files go, stay, are modified and come (Tarasov, section 4.5.2).
 
 use super::Generation;
-use super::arrive::{Arrivals, Left};
+use super::change::alignment::{align, places};
+use super::change::growth::Lengths;
+use super::change::layout::Piece;
+use super::change::runs::Runs;
+use super::change::{Change, GONE, KEPT, Newcomers};
+use super::content::fresh::Fresh;
+use super::content::law::Laws;
+use super::content::populate::{Cut, LEAST, Populate};
+use super::content::shared::Place;
+use super::content::source::{ChunkSource, Pools};
 use super::draw::Draw;
-use super::fresh::Fresh;
-use super::growth::Lengths;
-use super::law::Laws;
-use super::layout::Piece;
-use super::level::{level, places};
 use super::pace::Pace;
-use super::populate::{Cut, LEAST, Populate};
-use super::runs::Runs;
-use super::shared::Place;
-use super::supply::{Pools, Supply};
+use super::place::arrive::{Arrivals, Left};
+use super::place::directories::{NewNames, come_again};
 use crate::Result;
 use crate::chunks::{Chunks, Ratio};
 use crate::names::{Interner, Names};
@@ -20,56 +22,13 @@ use crate::profile::{Changed, New, Step, sizes_of_class};
 use crate::tree::{Chunking, Entry, Kind, Mark, Meta, Series, State, Stays, Tree};
 use loadstone_content::Cutter;
 
-/// A file stays as it is.
-pub(super) const KEPT: u32 = u32::MAX;
-/// A file is deleted; anything smaller is its row among the changes.
-pub(super) const GONE: u32 = u32::MAX - 1;
-
 /// What makes series, and the one that is made.
 pub(super) struct Maker<'a> {
     pub series: Series,
-    pub next_name: u32,
+    pub names: NewNames,
     /// Smallest chunk that another can follow, and largest.
     pub sizes: (u32, u32),
     pub pace: Pace<'a>,
-}
-
-/// What new files are made from.
-pub(super) enum Newcomers<'a, 'b> {
-    /// Rows of the step, with the series' numbers of the profile's extensions, and runs where it has any.
-    Rows(&'a [u16], Option<Runs>),
-    /// Laws: so many files.
-    Laws(&'b mut Populate<'a>, u64),
-}
-
-impl Newcomers<'_, '_> {
-    /// About how many they are.
-    fn count(&self, step: &Step, factor: f64) -> u64 {
-        match self {
-            Newcomers::Rows(..) => {
-                let rows: u64 = step.new.iter().map(|row| u64::from(row.count)).sum();
-                (rows as f64 * factor) as u64
-            }
-            Newcomers::Laws(_, count) => *count,
-        }
-    }
-}
-
-/// What one generation does to a tree.
-pub(super) struct Change<'a, 'b> {
-    /// What becomes of each regular file: [`KEPT`], [`GONE`], or a row of `changes`.
-    pub fates: Vec<u32>,
-    pub changes: Vec<&'a Changed>,
-    /// Stretches of each changed file, in the order of the files.
-    pub layouts: Vec<Vec<Piece>>,
-    pub step: &'a Step,
-    /// How many files each one of the step stands for.
-    pub factor: f64,
-    pub newcomers: Newcomers<'a, 'b>,
-    /// Whether directories and links become as many as the step has.
-    pub whole: bool,
-    /// Deleted files that come again.
-    pub again: u32,
 }
 
 /// A file that is made or changed.
@@ -99,14 +58,14 @@ impl<'w> Maker<'w> {
             }
         };
         let series = Series { meta, chunks: Chunks::new(0), names: Names::new(), trees: Vec::new() };
-        Maker { series, next_name: 0, sizes, pace }
+        Maker { series, names: NewNames::default(), sizes, pace }
     }
 
     /// Takes over a series. Fingerprints are left out, as new chunks have none; new names are none of those there are.
     pub fn go_on(&mut self, series: Series) {
         self.series = series;
         (self.series.chunks.prints, self.series.chunks.width) = (Vec::new(), 0);
-        self.next_name = super::arrive::last_name(&self.series);
+        self.names.0 = super::place::arrive::last_name(&self.series);
     }
 
     /// Numbers of extensions.
@@ -133,8 +92,8 @@ impl<'w> Maker<'w> {
         draw: &mut Draw,
     ) -> Result<(Tree, Generation)> {
         let (step, known) = (change.step, self.series.chunks.len());
-        let mut supply = Supply::new(step, change.factor, self.sizes, pools);
-        let mut tree = self.directories(before, change.whole.then_some((step, change.factor)), draw);
+        let mut source = ChunkSource::new(step, change.factor, self.sizes, pools);
+        let mut tree = self.names.directories(before, change.whole.then_some((step, change.factor)), draw);
         let (mut layouts, mut drawn) = (change.layouts.iter(), Drawn::default());
         self.pace.begin(change.fates.len() as u64 + change.newcomers.count(step, change.factor));
         let again = std::mem::take(left);
@@ -158,7 +117,7 @@ impl<'w> Maker<'w> {
                 row => {
                     let pieces = layouts.next().map_or(&[][..], Vec::as_slice);
                     let row = change.changes[row as usize];
-                    self.change(row, chunks, pieces, counts, (&mut supply, &mut drawn), draw)?;
+                    self.change(row, chunks, pieces, counts, (&mut source, &mut drawn), draw)?;
                     let mark = Mark::new(Kind::File, State::Modified);
                     let size = self.bytes_of(&drawn.chunks);
                     tree.add_file(&Entry { mark, size, ..entry }, &drawn.chunks)?
@@ -169,14 +128,14 @@ impl<'w> Maker<'w> {
         let new = match change.newcomers {
             Newcomers::Rows(extensions, runs) => {
                 let place = (extensions, change.factor, runs);
-                self.add_rows(step, place, (&mut arrivals, &mut tree), (&mut supply, &mut drawn), draw)?
+                self.add_rows(step, place, (&mut arrivals, &mut tree), (&mut source, &mut drawn), draw)?
             }
             Newcomers::Laws(populate, count) => {
                 self.add_drawn(populate, count, &mut arrivals, &mut tree, draw)?
             }
         };
         let wanted = change.whole.then_some((step, change.factor));
-        self.add_links(before, &numbers, wanted, &mut tree, draw)?;
+        self.names.add_links(before, &numbers, wanted, &mut tree, draw)?;
         let fresh = (self.series.chunks.len() - known) as u64;
         let again = arrivals.again;
         Ok((tree, Generation { new, again, fresh, ..Generation::default() }))
@@ -193,7 +152,7 @@ impl<'w> Maker<'w> {
         old: &[u32],
         pieces: &[Piece],
         counts: &[u32],
-        (supply, drawn): (&mut Supply<'_>, &mut Drawn),
+        (source, drawn): (&mut ChunkSource<'_>, &mut Drawn),
         draw: &mut Draw,
     ) -> Result<()> {
         let mut kept = [0u32; 3];
@@ -211,7 +170,7 @@ impl<'w> Maker<'w> {
         }
         // Chunks of other files make up for what the descriptor has and the file did not keep.
         let fresh = (row.unique as usize + (row.kept as usize).saturating_sub(total - others)).min(others);
-        supply.begin(row.kind, draw);
+        source.begin(row.kind, draw);
         drawn.fresh = Fresh::of(fresh as u32, (row.twice, row.often));
         drawn.kinds.clear();
         drawn.kinds.extend(std::iter::repeat_n(Slot::Fresh, fresh));
@@ -224,8 +183,8 @@ impl<'w> Maker<'w> {
         drawn.chunks.clear();
         let mut kinds = std::mem::take(&mut drawn.kinds).into_iter();
         let places = places(pieces, row.in_place as usize, old.len());
-        supply.class = row.becomes;
-        let mut lengths = Lengths::of(supply.growth(), self.as_long(), row.becomes);
+        source.class = row.becomes;
+        let mut lengths = Lengths::of(source.growth(), self.as_long(), row.becomes);
         let (mut at, mut from, mut first) = (0, 0, self.series.chunks.len() as u32);
         let (mut lacks, mut here) = (0, 0);
         for piece in pieces {
@@ -234,7 +193,7 @@ impl<'w> Maker<'w> {
                     let place = &places[at];
                     let (replaced, run) = (&old[place.gone.clone()], &drawn.chunks[from..]);
                     lacks = match place.stays {
-                        true => level(&mut self.series.chunks, (run, first), (replaced, lacks), self.sizes),
+                        true => align(&mut self.series.chunks, (run, first), (replaced, lacks), self.sizes),
                         false => self.bytes_of(replaced) as i64 + lacks - self.bytes_of(run) as i64,
                     };
                     drawn.chunks.extend_from_slice(&old[*start..start + count]);
@@ -245,21 +204,21 @@ impl<'w> Maker<'w> {
                 Piece::Other(count) => {
                     let place = &places[at];
                     for slot in kinds.by_ref().take(*count) {
-                        supply.near =
+                        source.near =
                             old.get(place.gone.start).or(old.last()).map(|chunk| self.known(*chunk));
-                        supply.like = place.replaced(here).and_then(|was| {
+                        source.like = place.replaced(here).and_then(|was| {
                             let was = self.known(old[was]);
                             lengths.next(was, place.stays, at + 1 == places.len(), draw)
                         });
                         here += 1;
-                        self.fill(slot, total, (supply, drawn), draw)?;
-                        supply.like = None;
+                        self.fill(slot, total, (source, drawn), draw)?;
+                        source.like = None;
                     }
                 }
             }
         }
-        supply.near = None;
-        self.settle(drawn, supply, draw)
+        source.near = None;
+        self.settle(drawn, source, draw)
     }
 
     /// Size and ratio of a chunk.
@@ -278,7 +237,7 @@ impl<'w> Maker<'w> {
         step: &Step,
         (extensions, factor, runs): (&[u16], f64, Option<Runs>),
         (arrivals, tree): (&mut Arrivals, &mut Tree),
-        (supply, drawn): (&mut Supply<'_>, &mut Drawn),
+        (source, drawn): (&mut ChunkSource<'_>, &mut Drawn),
         draw: &mut Draw,
     ) -> Result<u64> {
         let mut new = 0;
@@ -289,9 +248,15 @@ impl<'w> Maker<'w> {
                 if !self.pace.step() {
                     return Ok(new);
                 }
-                self.new_chunks(row, runs.as_ref(), supply, drawn, draw)?;
+                self.new_chunks(row, runs.as_ref(), source, drawn, draw)?;
                 let size = self.bytes_of(&drawn.chunks);
-                self.arrive(arrivals, (row.file.depth as usize, extension, size), &drawn.chunks, tree, draw)?;
+                self.names.arrive(
+                    arrivals,
+                    (row.file.depth as usize, extension, size),
+                    &drawn.chunks,
+                    tree,
+                    draw,
+                )?;
                 new += 1;
             }
         }
@@ -318,8 +283,8 @@ impl<'w> Maker<'w> {
             let old = arrivals.next();
             let place = (populate.depth(draw), populate.extension(draw), size);
             match old {
-                Some(old) => self.come_again(&old, size, &chunks, tree)?,
-                None => self.arrive(arrivals, place, &chunks, tree, draw)?,
+                Some(old) => come_again(&old, size, &chunks, tree)?,
+                None => self.names.arrive(arrivals, place, &chunks, tree, draw)?,
             }
         }
         Ok(count)
@@ -329,7 +294,7 @@ impl<'w> Maker<'w> {
         &mut self,
         row: &New,
         runs: Option<&Runs>,
-        supply: &mut Supply<'_>,
+        source: &mut ChunkSource<'_>,
         drawn: &mut Drawn,
         draw: &mut Draw,
     ) -> Result<()> {
@@ -338,9 +303,9 @@ impl<'w> Maker<'w> {
         drawn.kinds.clear();
         drawn.chunks.clear();
         let order = runs.and_then(|runs| runs.order(row, draw));
-        supply.begin(row.kind, draw);
+        source.begin(row.kind, draw);
         drawn.fresh = Fresh::of(file.unique, (row.twice, row.often));
-        supply.class = row.class;
+        source.class = row.class;
         let known = self.series.chunks.len() as u32;
         drawn.kinds.extend(std::iter::repeat_n(Slot::Fresh, file.unique as usize));
         let rest = file.size - file.unique - file.dup1 - file.dup2;
@@ -364,9 +329,9 @@ impl<'w> Maker<'w> {
             drawn.kinds.rotate_left(file.unique as usize);
         }
         for slot in std::mem::take(&mut drawn.kinds) {
-            self.fill(slot, size, (supply, drawn), draw)?;
+            self.fill(slot, size, (source, drawn), draw)?;
         }
-        self.settle(drawn, supply, draw)?;
+        self.settle(drawn, source, draw)?;
         self.fit(&drawn.chunks, known, row.class);
         Ok(())
     }
@@ -393,26 +358,26 @@ impl<'w> Maker<'w> {
         &mut self,
         slot: Slot,
         size: usize,
-        (supply, drawn): (&mut Supply<'_>, &mut Drawn),
+        (source, drawn): (&mut ChunkSource<'_>, &mut Drawn),
         draw: &mut Draw,
     ) -> Result<()> {
         let (chunks, place) = (&mut self.series.chunks, place(drawn.chunks.len(), size));
         drawn.chunks.push(match slot {
-            Slot::Fresh => drawn.fresh.next(supply, chunks, place, draw)?,
-            Slot::Repeated(class, moved) => supply.repeated(chunks, class, moved, place, draw)?,
+            Slot::Fresh => drawn.fresh.next(source, chunks, place, draw)?,
+            Slot::Repeated(class, moved) => source.repeated(chunks, class, moved, place, draw)?,
         });
         Ok(())
     }
 
     /// Small chunks end files: where one that was kept is no longer the last it is replaced.
-    fn settle(&mut self, drawn: &mut Drawn, supply: &mut Supply<'_>, draw: &mut Draw) -> Result<()> {
+    fn settle(&mut self, drawn: &mut Drawn, source: &mut ChunkSource<'_>, draw: &mut Draw) -> Result<()> {
         let inner = drawn.chunks.len().saturating_sub(1);
         for i in 0..inner {
             if self.series.chunks.size(drawn.chunks[i]) < self.sizes.0 {
                 if self.series.chunks.size(drawn.chunks[inner]) >= self.sizes.0 {
                     drawn.chunks.swap(i, inner);
                 } else {
-                    drawn.chunks[i] = supply.once(&mut self.series.chunks, Place::Inner, draw)?;
+                    drawn.chunks[i] = source.once(&mut self.series.chunks, Place::Inner, draw)?;
                 }
             }
         }

@@ -5,42 +5,29 @@
 //! modified and new; by a Markov chain alone ([`Chain`]); or as a [`Mutator`] says. Whoever chooses, the same
 //! code makes the change ([`maker`]).
 
-mod arrive;
-mod carry;
-mod chain;
-mod columns;
+mod change;
+mod content;
 mod draw;
 mod estimate;
-mod fresh;
-mod growth;
 mod initial;
-mod law;
-mod layout;
-mod level;
 mod maker;
-mod matching;
+mod markov;
 mod pace;
 mod place;
-mod populate;
-mod runs;
-mod select;
-mod shared;
-mod supply;
-mod users;
 
 use crate::profile::Profile;
 use crate::scan::CHUNKER;
 use crate::tree::{Chunking, Meta, Series};
 use crate::{Error, Result, Watch};
-pub use chain::Chain;
-pub use columns::{Changes, Columns, Mutator};
+pub use content::law::{Cell, Laws, SizeLaw, Tail};
 use draw::Draw;
 pub use initial::Initial;
-pub use law::{Cell, Laws, SizeLaw, Tail};
 use maker::Maker;
+pub use markov::chain::Chain;
+pub use markov::columns::{Changes, Columns, Mutator};
 use pace::Pace;
+use place::users::{self, Lineage};
 use serde::Serialize;
-use users::Lineage;
 
 /// What is made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -137,7 +124,7 @@ pub fn create(
         Start::Laws(initial) => (Some(initial), false),
         Start::Series(series) => {
             maker.go_on(*series);
-            users = maker.part(options.users);
+            users = users::part(&maker.series, options.users);
             (None, true)
         }
     };
@@ -145,7 +132,7 @@ pub fn create(
         let mut sum = Generation::default();
         for user in 0..users.len() {
             let draw = &mut Draw::new(options.seed, generation as u64, user as u64);
-            let (before, lineage) = (maker.take(&mut users, user), &mut users[user]);
+            let (before, lineage) = (users::take(&mut maker.series, &mut users, user), &mut users[user]);
             let (tree, one) = match (initial, &mut by) {
                 (Some(initial), _) if generation == 0 => maker.begin(initial, options, draw)?,
                 (_, By::Profile(profile)) => {
@@ -160,12 +147,18 @@ pub fn create(
                 return Ok(None);
             }
             sum.add(&one);
-            maker.put(&mut users, user, (generation > 0 || there).then_some(before), tree);
+            users::put(
+                &mut maker.series,
+                &mut users,
+                user,
+                (generation > 0 || there).then_some(before),
+                tree,
+            );
         }
         if users.len() > 1 {
             maker.series.trees.push(users::join(&users)?);
         } else if generation == 0 && !there && options.users > 1 {
-            users = maker.part(options.users);
+            users = users::part(&maker.series, options.users);
             maker.series.trees.pop();
             maker.series.trees.push(users::join(&users)?);
         }

@@ -1,12 +1,12 @@
 //! Distributions that trees are made of: sizes, depths, extensions, duplicates.
 
-use super::draw::Draw;
 use crate::chunks::Ratio;
+use crate::create::draw::Draw;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 /// Largest file that is drawn, bytes: tails of a shape below 1 have no mean.
-pub(super) const MOST_FILE: f64 = (1u64 << 40) as f64;
+pub(crate) const MOST_FILE: f64 = (1u64 << 40) as f64;
 
 /// Sizes of files, bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -72,7 +72,7 @@ pub struct Laws {
 
 impl Laws {
     /// Refuses what cannot be drawn from.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let refuse = |text: &str| Err(Error::Option(text.into()));
         let sizes = match &self.sizes {
             SizeLaw::Lognormal { mu, sigma, tail } => {
@@ -121,7 +121,7 @@ impl Laws {
     }
 
     /// The ratio of its chunks; unknown of those that are not to compress.
-    pub(super) fn ratio(&self) -> Ratio {
+    pub(crate) fn ratio(&self) -> Ratio {
         if self.ratio > 1.0 { Ratio::nearest(self.ratio) } else { Ratio::UNKNOWN }
     }
 }
@@ -139,7 +139,7 @@ fn shares(all: impl Iterator<Item = f64>) -> bool {
 }
 
 /// Numbers drawn in proportion to their shares.
-pub(super) struct Shares(Vec<f64>);
+pub(crate) struct Shares(Vec<f64>);
 
 impl Shares {
     pub fn new(all: impl Iterator<Item = f64>) -> Shares {
@@ -159,7 +159,7 @@ impl Shares {
 }
 
 /// Sizes of files, drawn.
-pub(super) struct FileSizes<'a> {
+pub(crate) struct FileSizes<'a> {
     law: &'a SizeLaw,
     cells: Shares,
 }

@@ -1,14 +1,23 @@
 //! Where files are: directories, links, and files that come again.
 
-use super::arrive::{Arrivals, Left, dirs_by_depth};
-use super::draw::Draw;
-use super::maker::{KEPT, Maker};
 use crate::Result;
+use crate::create::change::KEPT;
+use crate::create::draw::Draw;
+use crate::create::place::arrive::{Arrivals, Left, dirs_by_depth};
 use crate::names::Name;
 use crate::profile::Step;
 use crate::tree::{Entry, Kind, Mark, State, Tree, tag};
 
-impl Maker<'_> {
+/// Numbers of names that were made.
+#[derive(Default)]
+pub(crate) struct NewNames(pub u32);
+
+impl NewNames {
+    pub fn next(&mut self) -> Name {
+        self.0 += 1;
+        Name::made(self.0)
+    }
+
     /// Adds a new file of a depth, an extension and a size in bytes.
     pub fn arrive(
         &mut self,
@@ -20,15 +29,8 @@ impl Maker<'_> {
     ) -> Result<()> {
         let old = arrivals.like(depth, extension);
         let one =
-            old.unwrap_or_else(|| Left { dir: arrivals.dir(depth, draw), name: self.name(), extension });
-        self.come_again(&one, size, chunks, tree)
-    }
-
-    /// Adds a new file under a name.
-    pub fn come_again(&mut self, one: &Left, size: u64, chunks: &[u32], tree: &mut Tree) -> Result<()> {
-        let Left { dir, name, extension } = *one;
-        let mark = Mark::new(Kind::File, State::New);
-        tree.add_file(&Entry { dir, name, extension, mark, size, private: &[] }, chunks).map(drop)
+            old.unwrap_or_else(|| Left { dir: arrivals.dir(depth, draw), name: self.next(), extension });
+        come_again(&one, size, chunks, tree)
     }
 
     /// A tree with the directories there were, and with as many at each depth as a step has, times a factor.
@@ -48,16 +50,11 @@ impl Maker<'_> {
                     break;
                 }
                 let parent = parents[draw.below(parents.len())];
-                let name = self.name();
+                let name = self.next();
                 by_depth[depth].push(tree.add_dir(parent, name));
             }
         }
         tree
-    }
-
-    pub fn name(&mut self) -> Name {
-        self.next_name += 1;
-        Name::made(self.next_name)
     }
 
     /// What is no regular file: all there was, or of links as many at each depth as wanted, times a factor. `numbers`:
@@ -115,11 +112,18 @@ impl Maker<'_> {
                         _ => (target.len() as u64, [(tag::LINK, target.as_bytes())]),
                     };
                     let mark = Mark::new(kind, State::New);
-                    let name = self.name();
+                    let name = self.next();
                     tree.add_file(&Entry { dir, name, extension: 0, mark, size, private: &record }, &[])?;
                 }
             }
         }
         Ok(())
     }
+}
+
+/// Adds a new file under a name.
+pub(crate) fn come_again(one: &Left, size: u64, chunks: &[u32], tree: &mut Tree) -> Result<()> {
+    let Left { dir, name, extension } = *one;
+    let mark = Mark::new(Kind::File, State::New);
+    tree.add_file(&Entry { dir, name, extension, mark, size, private: &[] }, chunks).map(drop)
 }

@@ -1,11 +1,12 @@
 //! Changes by a Markov chain and change patterns alone, as published tables have them (Tarasov, tables 4.2 and 4.3).
 
-use super::Generation;
-use super::draw::Draw;
-use super::law::{Laws, Shares};
-use super::maker::{Change, GONE, KEPT, Maker, Newcomers};
-use super::populate::Cut;
-use super::users::Lineage;
+use crate::create::Generation;
+use crate::create::change::{Change, GONE, KEPT, Newcomers};
+use crate::create::content::law::{Laws, Shares};
+use crate::create::content::populate::Cut;
+use crate::create::draw::Draw;
+use crate::create::maker::Maker;
+use crate::create::place::users::Lineage;
 use crate::profile::{Changed, File, Pattern, Sizes, Step, occurrences, regular, sizes_of};
 use crate::tree::{State, Tree};
 use crate::{Error, Result};
@@ -45,7 +46,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         self.laws.check()?;
         let Chain { n, nm, nd, mm, md, um, ud, dn, first, .. } = *self;
         let pairs = [(nm, nd), (mm, md), (um, ud), first];
@@ -64,7 +65,7 @@ impl Chain {
     }
 
     /// Parts of all files that come or are modified, at most.
-    pub(super) fn most_changed(&self) -> f64 {
+    pub(crate) fn most_changed(&self) -> f64 {
         (self.n + self.nm.max(self.mm).max(self.um).max(self.first.0)) / 100.0
     }
 
@@ -95,10 +96,11 @@ impl Maker<'_> {
         let changes: Vec<&Changed> = chosen.rows.iter().collect();
         let step = self.sizes_by(chain, draw);
         let layouts = self.layouts(before, (&files, &chosen.fates), &changes, None, draw);
-        let kept = super::select::kept(before, &files, &chosen.fates, &layouts, &counts);
-        let pools = super::select::pools(before, (&files, &chosen.fates), kept, &counts, &|chunk| {
-            self.series.chunks.size(chunk) < self.sizes.0
-        });
+        let kept = crate::create::markov::select::kept(before, &files, &chosen.fates, &layouts, &counts);
+        let pools =
+            crate::create::markov::select::pools(before, (&files, &chosen.fates), kept, &counts, &|chunk| {
+                self.series.chunks.size(chunk) < self.sizes.0
+            });
         let count = draw.rounded(files.len() as f64 * chain.n / 100.0);
         let again = draw.rounded(lineage.left.len() as f64 * chain.dn / 100.0).min(count) as u32;
         let mut populate = self.populate(&chain.laws, count, draw);
@@ -119,7 +121,7 @@ impl Maker<'_> {
     /// Sizes of chunks that files get when they change, as a step has them.
     fn sizes_by(&self, chain: &Chain, draw: &mut Draw) -> Step {
         let cut = Cut::new(self.series.meta.chunking, self.sizes);
-        let files = super::law::FileSizes::new(&chain.laws.sizes);
+        let files = crate::create::content::law::FileSizes::new(&chain.laws.sizes);
         let ratio = chain.laws.ratio();
         let (mut only, mut inner, mut last) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..SAMPLE {

@@ -1,7 +1,7 @@
 //! Files with wanted characteristics: those that have them, drawn at random, and else the best match, "the file that
 //! matches most of the properties" (Tarasov, section 4.5.2).
 
-use super::draw::Draw;
+use crate::create::draw::Draw;
 use crate::profile::File;
 use rustc_hash::FxHashMap;
 
@@ -12,7 +12,7 @@ const WEIGHTS: [u32; FIELDS] = [2, 4, 24, 12, 8, 6, 10, 20];
 
 /// A file, or one that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Traits([u32; FIELDS]);
+pub(crate) struct Traits([u32; FIELDS]);
 
 impl Traits {
     pub fn new(file: File, state: u32, class: u32) -> Traits {
@@ -48,7 +48,7 @@ impl Filter {
 
 /// What came of matching.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Matched {
+pub(crate) struct Matched {
     /// Wanted files that were only the best match.
     pub best: u64,
     /// Wanted files of which there were not enough.
@@ -56,7 +56,7 @@ pub(super) struct Matched {
 }
 
 /// Gives each of `wanted` a file: tells for each file, by its number, which one it is, `u32::MAX` for none.
-pub(super) fn assign(
+pub(crate) fn assign(
     mut files: Vec<(Traits, u32)>,
     wanted: &[Traits],
     draw: &mut Draw,

@@ -1,10 +1,10 @@
 //! Chunks for new and modified files: fresh ones, and those that other files have or had.
 
-use super::draw::{Deck, Draw};
-use super::populate::LEAST;
-use super::shared::{Place, Shared};
 use crate::Result;
 use crate::chunks::{Chunks, Ratio};
+use crate::create::content::populate::LEAST;
+use crate::create::content::shared::{Place, Shared};
+use crate::create::draw::{CellDraw, Draw};
 use crate::profile::{Again, Sizes, Step, class};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -15,13 +15,13 @@ const LOOK: usize = 64;
 /// Chunks, each to be used once for every time it is there, in order. Those that can only end a file are apart, so that they
 /// are in nobody's way.
 #[derive(Default)]
-pub(super) struct Line {
+pub(crate) struct ChunkQueue {
     any: VecDeque<(u32, u32)>,
     ends: VecDeque<(u32, u32)>,
     length: u32,
 }
 
-impl Line {
+impl ChunkQueue {
     pub fn push(&mut self, chunk: u32, ends: bool) {
         let line = if ends { &mut self.ends } else { &mut self.any };
         line.push_back((self.length, chunk));
@@ -38,9 +38,9 @@ impl Line {
 }
 
 /// Chunks of the snapshot before, by how often they were in it: once, twice, more often.
-pub(super) struct Pools {
+pub(crate) struct Pools {
     /// Those that no file kept, each to be used once.
-    pub gone: [Line; 3],
+    pub gone: [ChunkQueue; 3],
     /// Those that some file kept, in the order of the files.
     pub stay: [Vec<u32>; 3],
     at: [usize; 3],
@@ -65,20 +65,20 @@ fn places(place: Place) -> [Place; 4] {
 }
 
 /// Chunks by the class of their size.
-fn by_class(sizes: &Sizes) -> FxHashMap<u32, Deck> {
+fn by_class(sizes: &Sizes) -> FxHashMap<u32, CellDraw> {
     let mut cells: FxHashMap<u32, Vec<_>> = FxHashMap::default();
     for (size, ratio, count) in &sizes.cells {
         cells.entry(class(u64::from(Sizes::range(*size).0))).or_default().push((*size, *ratio, 1, *count));
     }
-    cells.into_iter().map(|(class, cells)| (class, Deck::new(cells.into_iter()))).collect()
+    cells.into_iter().map(|(class, cells)| (class, CellDraw::new(cells.into_iter()))).collect()
 }
 
 /// All that chunks of one generation come from.
-pub(super) struct Supply<'a> {
+pub(crate) struct ChunkSource<'a> {
     /// By kind, of which none is the first, and by place: chunks that are there once.
-    once: Vec<(u8, [Deck; 3])>,
+    once: Vec<(u8, [CellDraw; 3])>,
     /// By place: chunks that are there twice, and more often.
-    again: [[Deck; 2]; 3],
+    again: [[CellDraw; 2]; 3],
     /// Which of the kinds the file has that is made.
     at: usize,
     /// Fresh chunks that are there more than once.
@@ -96,13 +96,13 @@ pub(super) struct Supply<'a> {
     /// Class of the size of a chunk that is alone in its file; 0 where that is not told.
     pub class: u32,
     /// Chunks that are alone in their files and there once, by class.
-    alone: FxHashMap<u32, Deck>,
+    alone: FxHashMap<u32, CellDraw>,
 }
 
-impl<'a> Supply<'a> {
-    pub fn new(step: &'a Step, factor: f64, sizes: (u32, u32), pools: Pools) -> Supply<'a> {
+impl<'a> ChunkSource<'a> {
+    pub fn new(step: &'a Step, factor: f64, sizes: (u32, u32), pools: Pools) -> ChunkSource<'a> {
         let cells = |sizes: &Sizes| {
-            Deck::new(sizes.cells.iter().map(|(size, ratio, count)| (*size, *ratio, 1, *count)))
+            CellDraw::new(sizes.cells.iter().map(|(size, ratio, count)| (*size, *ratio, 1, *count)))
         };
         let kinds =
             step.kinds.iter().map(|one| (one.kind, [&Sizes::default(), &one.inner, &one.last].map(cells)));
@@ -110,10 +110,10 @@ impl<'a> Supply<'a> {
         let again = [only, inner, last].map(|shared| {
             [|times| times == 2, |times| times > 2].map(|wanted: fn(u32) -> bool| {
                 let cells = shared.iter().filter(|(times, ..)| wanted(*times));
-                Deck::new(cells.map(|(times, size, ratio, count)| (*size, *ratio, *times, *count)))
+                CellDraw::new(cells.map(|(times, size, ratio, count)| (*size, *ratio, *times, *count)))
             })
         });
-        Supply {
+        ChunkSource {
             once: [(0, [&step.only, &step.inner, &step.last].map(cells))].into_iter().chain(kinds).collect(),
             again,
             at: 0,
@@ -158,8 +158,8 @@ impl<'a> Supply<'a> {
             return Ok(chunk);
         }
         let limits = (least, self.sizes.1);
-        let mut decks = places(place).map(|at| (at as usize, usize::from(often))).into_iter();
-        let drawn = decks.find_map(|(at, deck)| self.again[at][deck].draw(limits, draw));
+        let mut cells = places(place).map(|at| (at as usize, usize::from(often))).into_iter();
+        let drawn = cells.find_map(|(at, cell)| self.again[at][cell].draw(limits, draw));
         let (size, ratio, told) = drawn.unwrap_or_else(|| self.draw(place, draw));
         let chunk = chunks.push(size, ratio)?;
         let all = match often {
@@ -177,7 +177,7 @@ impl<'a> Supply<'a> {
         // Chunks that are alone are of no kind.
         let at = if place == Place::Only { 0 } else { self.at };
         if place == Place::Only
-            && let Some(drawn) = self.alone.get_mut(&self.class).and_then(|deck| deck.draw(limits, draw))
+            && let Some(drawn) = self.alone.get_mut(&self.class).and_then(|cell| cell.draw(limits, draw))
         {
             return drawn;
         }
@@ -187,8 +187,8 @@ impl<'a> Supply<'a> {
         // At another place before those of another kind, and of the kinds the nearest one that has any.
         let mut kinds: Vec<usize> = (0..self.once.len()).collect();
         kinds.sort_by_key(|other| other.abs_diff(at));
-        let decks = kinds.into_iter().flat_map(|kind| places(place).map(|place| (kind, place as usize)));
-        let mut drawn = decks.filter_map(|(kind, at)| self.once[kind].1[at].draw(limits, draw));
+        let cells = kinds.into_iter().flat_map(|kind| places(place).map(|place| (kind, place as usize)));
+        let mut drawn = cells.filter_map(|(kind, at)| self.once[kind].1[at].draw(limits, draw));
         // Where nothing is told all that came took the place of something.
         let (size, ratio) = self.near.unwrap_or((8192, Ratio::UNKNOWN));
         drawn.next().unwrap_or((size.clamp(limits.0, limits.1), ratio, 1))

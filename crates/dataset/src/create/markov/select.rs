@@ -1,15 +1,16 @@
 //! Which files change, by the histograms of a profile (Tarasov, section 4.5.2).
 
-use super::Generation;
-use super::carry::Ages;
-use super::draw::Draw;
-use super::layout::{Piece, layout};
-use super::maker::{Change, GONE, KEPT, Maker, Newcomers};
-use super::matching::{self, Traits};
-use super::runs::Runs;
-use super::supply::Pools;
-use super::users::Lineage;
 use crate::Result;
+use crate::create::Generation;
+use crate::create::change::ages::Ages;
+use crate::create::change::layout::{Piece, layout};
+use crate::create::change::runs::Runs;
+use crate::create::change::{Change, GONE, KEPT, Newcomers};
+use crate::create::content::source::Pools;
+use crate::create::draw::Draw;
+use crate::create::maker::Maker;
+use crate::create::markov::matching::{self, Traits};
+use crate::create::place::users::Lineage;
 use crate::profile::{Changed, Profile, class, file_of, occurrences, regular, see};
 use crate::tree::Tree;
 
@@ -119,7 +120,7 @@ impl Maker<'_> {
 }
 
 /// How often each chunk is in what files keep.
-pub(super) fn kept(
+pub(crate) fn kept(
     before: &Tree,
     files: &[u32],
     fates: &[u32],
@@ -142,7 +143,7 @@ pub(super) fn kept(
 }
 
 /// Chunks by how often they were there, those that files keep apart from those that no file does.
-pub(super) fn pools(
+pub(crate) fn pools(
     before: &Tree,
     (files, fates): (&[u32], &[u32]),
     mut kept: Vec<u32>,

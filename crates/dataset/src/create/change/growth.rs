@@ -3,12 +3,12 @@
 //! So a file that changes keeps its size but for what the step says that such places grow by, and what compresses far still does.
 //! Chunks of any size would let sizes of files drift from each other and from the characteristics that later steps ask for.
 
-use super::draw::Draw;
 use crate::chunks::Ratio;
+use crate::create::draw::Draw;
 use crate::profile::{CLASSES, class};
 
 /// Lengths of what comes in place of what goes.
-pub(super) struct Lengths {
+pub(crate) struct Lengths {
     growth: Option<[f64; 2]>,
     /// Share of chunks that keep their length where nothing behind them tells.
     as_long: f64,

@@ -1,23 +1,23 @@
 //! Where new files go, and under what names.
 
-use super::draw::Draw;
+use crate::create::draw::Draw;
 use crate::names::Name;
 use crate::tree::{Series, Tree};
 use rustc_hash::FxHashMap;
 
 /// Numbers of made names from here on are users'.
-pub(super) const USERS: u32 = (1 << 31) - (1 << 20);
+pub(crate) const USERS: u32 = (1 << 31) - (1 << 20);
 
 /// A file that was deleted and may come again under its name.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Left {
+pub(crate) struct Left {
     pub dir: u32,
     pub name: Name,
     pub extension: u16,
 }
 
 /// Where new files go.
-pub(super) struct Arrivals {
+pub(crate) struct Arrivals {
     by_depth: Vec<Vec<u32>>,
     depths: Vec<u16>,
     /// Files that may come again, in any order.
@@ -70,7 +70,7 @@ impl Arrivals {
 }
 
 /// Directories of each depth.
-pub(super) fn dirs_by_depth(tree: &Tree) -> Vec<Vec<u32>> {
+pub(crate) fn dirs_by_depth(tree: &Tree) -> Vec<Vec<u32>> {
     let mut dirs: Vec<Vec<u32>> = vec![Vec::new()];
     for (dir, depth) in (0..).zip(tree.depths()) {
         let depth = usize::from(depth);
@@ -81,7 +81,7 @@ pub(super) fn dirs_by_depth(tree: &Tree) -> Vec<Vec<u32>> {
 }
 
 /// The largest number from which a name of a series is made, or could be: those beyond it are free.
-pub(super) fn last_name(series: &Series) -> u32 {
+pub(crate) fn last_name(series: &Series) -> u32 {
     let mut last = 0;
     let mut see = |number: u32| last = if number < USERS { number.max(last) } else { last };
     for tree in &series.trees {

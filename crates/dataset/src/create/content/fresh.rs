@@ -1,14 +1,14 @@
 //! A file's fresh chunks in order: those that it shares, and those that it has alone.
 
-use super::draw::Draw;
-use super::shared::Place;
-use super::supply::Supply;
 use crate::Result;
 use crate::chunks::Chunks;
+use crate::create::content::shared::Place;
+use crate::create::content::source::ChunkSource;
+use crate::create::draw::Draw;
 
 /// Of one file, the fresh chunks that are still to come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Fresh {
+pub(crate) struct Fresh {
     /// Those that are there once, twice and more often.
     once: u32,
     twice: u32,
@@ -26,14 +26,14 @@ impl Fresh {
     /// The next one.
     pub fn next(
         &mut self,
-        supply: &mut Supply<'_>,
+        source: &mut ChunkSource<'_>,
         chunks: &mut Chunks,
         place: Place,
         draw: &mut Draw,
     ) -> Result<u32> {
         if self.twice + self.often == 0 {
             self.once = self.once.saturating_sub(1);
-            return supply.once(chunks, place, draw);
+            return source.once(chunks, place, draw);
         }
         let often = self.often > 0;
         if often {
@@ -41,6 +41,6 @@ impl Fresh {
         } else {
             self.twice -= 1;
         }
-        supply.again(chunks, often, place, draw)
+        source.again(chunks, often, place, draw)
     }
 }

@@ -1,15 +1,14 @@
 //! The space dimension (Tarasov, section 4.3.1): many users or virtual machines that begin with one tree and diverge.
 
-use super::arrive::{Left, USERS};
-use super::maker::Maker;
+use crate::create::place::arrive::{Left, USERS};
 use crate::names::Name;
 use crate::profile::{occurrences, see};
-use crate::tree::{Entry, Tree, tag};
+use crate::tree::{Entry, Series, Tree, tag};
 use crate::{Error, Result};
 
 /// One user's tree over the generations.
 #[derive(Default)]
-pub(super) struct Lineage {
+pub(crate) struct Lineage {
     /// Where there are several users: otherwise the series has it.
     tree: Option<Tree>,
     /// Files that were deleted by the last change.
@@ -18,38 +17,35 @@ pub(super) struct Lineage {
     pub seen: Vec<u8>,
 }
 
-impl Maker<'_> {
-    /// So many users with the last tree each; a single one has none of its own.
-    pub fn part(&self, users: u32) -> Vec<Lineage> {
-        let mut seen = vec![0; self.series.chunks.len()];
-        let before = self.series.trees.len().saturating_sub(1);
-        for tree in &self.series.trees[..before] {
-            see(&mut seen, &occurrences(tree, self.series.chunks.len()));
-        }
-        let tree = || self.series.trees.last().filter(|_| users > 1).cloned();
-        (0..users).map(|_| Lineage { tree: tree(), left: Vec::new(), seen: seen.clone() }).collect()
+/// So many users with the last tree each; a single one has none of its own.
+pub(crate) fn part(series: &Series, users: u32) -> Vec<Lineage> {
+    let mut seen = vec![0; series.chunks.len()];
+    let before = series.trees.len().saturating_sub(1);
+    for tree in &series.trees[..before] {
+        see(&mut seen, &occurrences(tree, series.chunks.len()));
     }
-
-    /// The tree that a user has.
-    pub fn take(&mut self, users: &mut [Lineage], user: usize) -> Tree {
-        let own = users[user].tree.take();
-        let last = if own.is_none() && users.len() == 1 { self.series.trees.pop() } else { None };
-        own.or(last).unwrap_or_else(|| Tree::new(""))
-    }
-
-    /// Gives a user its next tree; the one before stays in the series, if it was there.
-    pub fn put(&mut self, users: &mut [Lineage], user: usize, before: Option<Tree>, tree: Tree) {
-        if users.len() > 1 {
-            users[user].tree = Some(tree);
-        } else {
-            self.series.trees.extend(before);
-            self.series.trees.push(tree);
-        }
-    }
+    let tree = || series.trees.last().filter(|_| users > 1).cloned();
+    (0..users).map(|_| Lineage { tree: tree(), left: Vec::new(), seen: seen.clone() }).collect()
 }
 
+/// The tree that a user has.
+pub(crate) fn take(series: &mut Series, users: &mut [Lineage], user: usize) -> Tree {
+    let own = users[user].tree.take();
+    let last = if own.is_none() && users.len() == 1 { series.trees.pop() } else { None };
+    own.or(last).unwrap_or_else(|| Tree::new(""))
+}
+
+/// Gives a user its next tree; the one before stays in the series, if it was there.
+pub(crate) fn put(series: &mut Series, users: &mut [Lineage], user: usize, before: Option<Tree>, tree: Tree) {
+    if users.len() > 1 {
+        users[user].tree = Some(tree);
+    } else {
+        series.trees.extend(before);
+        series.trees.push(tree);
+    }
+}
 /// One tree that has those of all users, each in a directory of its own.
-pub(super) fn join(users: &[Lineage]) -> Result<Tree> {
+pub(crate) fn join(users: &[Lineage]) -> Result<Tree> {
     let mut joined = Tree::new("");
     let trees = || (1..).zip(users.iter().filter_map(|user| user.tree.as_ref()));
     let mut dirs: Vec<Vec<u32>> = Vec::new();

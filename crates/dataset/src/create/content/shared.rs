@@ -6,7 +6,7 @@ use std::mem::take;
 
 /// Where in its file a chunk is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     Only,
     Inner,
     Last,
@@ -41,7 +41,7 @@ impl Queue {
 
 /// Chunks that are there twice, or more often.
 #[derive(Default)]
-struct Line {
+struct ChunkQueue {
     inner: Queue,
     /// Those that were made for the end of a file.
     ends: Queue,
@@ -52,7 +52,7 @@ struct Line {
 }
 
 /// Chunks that are there twice, and more often.
-pub(super) struct Shared([Line; 2]);
+pub(crate) struct Shared([ChunkQueue; 2]);
 
 impl Shared {
     /// For the files of a step, times a factor.
@@ -64,7 +64,12 @@ impl Shared {
             let add = |(places, shared): (&mut f64, u32)| *places += f64::from(count) * f64::from(shared);
             places.iter_mut().zip(shared).for_each(add);
         }
-        Shared(places.map(|places| Line { places: (places * factor).round() as u64, ..Line::default() }))
+        Shared(
+            places.map(|places| ChunkQueue {
+                places: (places * factor).round() as u64,
+                ..ChunkQueue::default()
+            }),
+        )
     }
 
     /// Goes on to another file: what the last one has others can have as well.

@@ -1,13 +1,13 @@
 //! Runs of new chunks and of others, as long as those of real files (Tarasov, section 4.5.1).
 
-use super::draw::Draw;
-use super::law::Shares;
-use super::layout::Piece;
+use crate::create::change::layout::Piece;
+use crate::create::content::law::Shares;
+use crate::create::draw::Draw;
 use crate::profile::{Changed, New, Step};
 use std::collections::BinaryHeap;
 
 /// Lengths of runs that a step has.
-pub(super) struct Runs {
+pub(crate) struct Runs {
     new: Lengths,
     other: Lengths,
 }

@@ -1,11 +1,11 @@
 //! What becomes of the chunks of a tree, by how often they had been there. The thesis draws which chunks of a modified file
 //! change; real ones that came lately go sooner. Whatever is chosen here is among equals: the model's own numbers stay.
 
-use super::draw::Draw;
-use super::law::Shares;
-use super::layout::{Piece, deal, merge, news, nudge, shift, slide, split};
-use super::level::Sums;
 use crate::chunks::Chunks;
+use crate::create::change::alignment::Sums;
+use crate::create::change::layout::{Piece, deal, merge, news, nudge, shift, slide, split};
+use crate::create::content::law::Shares;
+use crate::create::draw::Draw;
 use crate::profile::{Carried, Changed, Step};
 use crate::tree::Series;
 use std::iter::Peekable;
@@ -64,7 +64,7 @@ type Again<'a> = dyn Fn(usize, &mut Draw) -> Vec<Piece> + 'a;
 type Kept = [[f64; MOST + 1]; CLASSES];
 
 /// What a step says of the chunks of a tree.
-pub(super) struct Ages<'a> {
+pub(crate) struct Ages<'a> {
     counts: &'a [u32],
     /// Of each chunk.
     classes: Vec<u8>,

@@ -1,13 +1,13 @@
 //! FS-POPULATE: chunks for files that have sizes, from a distribution of duplicates (Tarasov, section 4.3.3).
 
-use super::draw::Draw;
-use super::law::{FileSizes, Laws, Shares};
 use crate::Result;
 use crate::chunks::{Chunks, Ratio};
+use crate::create::content::law::{FileSizes, Laws, Shares};
+use crate::create::draw::Draw;
 use crate::tree::Chunking;
 
 /// Smallest chunk that is made, bytes: so that its number fits, and no two are alike.
-pub(super) const LEAST: u32 = 5;
+pub(crate) const LEAST: u32 = 5;
 /// Chunks that follow each other and are repeated together, on average.
 const RUN: f64 = 8.0;
 /// Files whose cutting tells what to expect.
@@ -15,7 +15,7 @@ const SAMPLE: u64 = 4096;
 
 /// Sizes of chunks as a chunker cuts random content.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cut {
+pub(crate) struct Cut {
     /// Smallest that another can follow, and largest.
     least: u32,
     most: u32,
@@ -115,7 +115,7 @@ impl Repeats {
 }
 
 /// Draws files by laws.
-pub(super) struct Populate<'a> {
+pub(crate) struct Populate<'a> {
     laws: &'a Laws,
     sizes: FileSizes<'a>,
     depths: Shares,

@@ -1,6 +1,6 @@
 //! Where a modified file keeps what it had (section 4.5.2: change patterns).
 
-use super::draw::Draw;
+use crate::create::draw::Draw;
 use crate::profile::Changed;
 
 /// Chunks that are near to one.
@@ -8,7 +8,7 @@ const NEAR: usize = 8;
 
 /// A stretch of a modified file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(crate) enum Piece {
     /// Chunks it had: from one of them, so many.
     Kept(usize, usize),
     /// Chunks it did not have.
@@ -16,7 +16,7 @@ pub(super) enum Piece {
 }
 
 /// The stretches of a file of `before` chunks once it is changed, in order.
-pub(super) fn layout(row: &Changed, before: usize, draw: &mut Draw) -> Vec<Piece> {
+pub(crate) fn layout(row: &Changed, before: usize, draw: &mut Draw) -> Vec<Piece> {
     let size = row.size as usize;
     let kept = (row.kept as usize).min(before).min(size);
     let (begin, mut middle, end) = row.pattern.parts();
@@ -54,7 +54,7 @@ pub(super) fn layout(row: &Changed, before: usize, draw: &mut Draw) -> Vec<Piece
 }
 
 /// Splits a whole in proportion to parts that are not all empty.
-pub(super) fn in_proportion(whole: usize, parts: &[usize]) -> Vec<usize> {
+pub(crate) fn in_proportion(whole: usize, parts: &[usize]) -> Vec<usize> {
     let all = parts.iter().sum::<usize>().max(1) as u128;
     let (mut sum, mut done) = (0u128, 0);
     let part = |part: &usize| {
@@ -67,7 +67,7 @@ pub(super) fn in_proportion(whole: usize, parts: &[usize]) -> Vec<usize> {
 
 /// The same stretches with one elsewhere that is between two that are kept: from a chunk of the file before on (`to`), or near
 /// where it was, or anywhere; nothing where there is none, or no room.
-pub(super) fn nudge(pieces: &[Piece], to: Option<usize>, draw: &mut Draw) -> Option<Vec<Piece>> {
+pub(crate) fn nudge(pieces: &[Piece], to: Option<usize>, draw: &mut Draw) -> Option<Vec<Piece>> {
     let places: Vec<_> =
         (1..pieces.len()).filter_map(|at| middle(pieces, at).map(|found| (at, found))).collect();
     let (at, ((first, left), count, (second, right))) = *places.get(draw.below(places.len()))?;
@@ -101,7 +101,7 @@ fn end_of(piece: &Piece) -> Option<usize> {
 
 /// The same stretches with one that is kept between two that are new somewhat further on or back, so that one of these
 /// replaces more chunks and the other fewer; nothing where there is no room.
-pub(super) fn slide(pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Piece>> {
+pub(crate) fn slide(pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Piece>> {
     let between = |at: usize| match *pieces.get(at - 1..at + 2)? {
         [Piece::Other(before), Piece::Kept(first, count), Piece::Other(behind)]
             if before > 0 && behind > 0 && count > 0 =>
@@ -126,7 +126,7 @@ pub(super) fn slide(pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Piece>> {
 
 /// The same stretches with a part of one apart from it, further on; nothing where none is between two that are kept and of two
 /// chunks.
-pub(super) fn split(pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Piece>> {
+pub(crate) fn split(pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Piece>> {
     let places: Vec<_> =
         (1..pieces.len()).filter_map(|at| middle(pieces, at).map(|found| (at, found))).collect();
     let (at, ((first, left), count, (second, right))) = *places.get(draw.below(places.len()))?;
@@ -146,7 +146,7 @@ pub(super) fn split(pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Piece>> {
 }
 
 /// The same stretches with two as one.
-pub(super) fn merge(pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Piece>> {
+pub(crate) fn merge(pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Piece>> {
     let both = |at: usize| Some((at, middle(pieces, at)?, middle(pieces, at + 2)?));
     let places: Vec<_> = (1..pieces.len()).filter_map(both).collect();
     let (at, (_, count, (_, between)), (_, more, (third, right))) = *places.get(draw.below(places.len()))?;
@@ -158,7 +158,7 @@ pub(super) fn merge(pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Piece>> {
 
 /// The same stretches with some of what is new in one, and as much of what goes there, at one end of another; nothing where
 /// none is between two that are kept, has two chunks, and another has room.
-pub(super) fn deal(pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Piece>> {
+pub(crate) fn deal(pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Piece>> {
     let places: Vec<_> = (1..pieces.len()).filter(|at| middle(pieces, *at).is_some()).collect();
     let mut any = || places.get(draw.below(places.len())).copied();
     let (from, to) = (any()?, any()?);
@@ -187,7 +187,7 @@ pub(super) fn deal(pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Piece>> {
 
 /// The same stretches with all between two that are kept further on or back: one of these is as much longer as the other is
 /// shorter; nothing where there is no room.
-pub(super) fn shift(pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Piece>> {
+pub(crate) fn shift(pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Piece>> {
     let kept: Vec<_> =
         (0..pieces.len()).filter(|at| matches!(pieces[*at], Piece::Kept(_, count) if count > 0)).collect();
     let mut any = || kept.get(draw.below(kept.len())).copied();
@@ -215,7 +215,7 @@ pub(super) fn shift(pieces: &[Piece], draw: &mut Draw) -> Option<Vec<Piece>> {
 }
 
 /// Stretches that are new.
-pub(super) fn news(pieces: &[Piece]) -> usize {
+pub(crate) fn news(pieces: &[Piece]) -> usize {
     pieces.iter().filter(|piece| matches!(piece, Piece::Other(count) if *count > 0)).count()
 }
 
@@ -235,7 +235,7 @@ fn middle(pieces: &[Piece], at: usize) -> Option<(Stretch, usize, Stretch)> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::profile::{File, Pattern};
 

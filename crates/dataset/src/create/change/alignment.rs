@@ -1,15 +1,15 @@
 //! Changes that keep the length of what they replace, so that what lies behind them stays where it is in its file: blocks of
 //! one size find it again only then.
 
-use super::layout::Piece;
 use crate::chunks::Chunks;
+use crate::create::change::layout::Piece;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// Places of a file of so many chunks before: what goes before each stretch that is kept, and behind the last one; how many come
 /// there; and whether they have to be as long, so that the stretch begins where it did. About `in_place` chunks do, the first ones: what moved once hardly ever
 /// comes back to where it was.
-pub(super) fn places(pieces: &[Piece], in_place: usize, before: usize) -> Vec<Place> {
+pub(crate) fn places(pieces: &[Piece], in_place: usize, before: usize) -> Vec<Place> {
     let (mut places, mut lengths, mut end, mut added) = (Vec::new(), Vec::new(), 0, 0);
     for piece in pieces {
         match *piece {
@@ -37,7 +37,7 @@ pub(super) fn places(pieces: &[Piece], in_place: usize, before: usize) -> Vec<Pl
 
 /// A place of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// Chunks of the file before.
     pub gone: Range<usize>,
     /// How many come.
@@ -54,7 +54,7 @@ impl Place {
 }
 
 /// Bytes before each chunk of a file, and those of the smallest and the largest chunk that a new one can be.
-pub(super) struct Sums(Vec<u64>, (u32, u32));
+pub(crate) struct Sums(Vec<u64>, (u32, u32));
 
 impl Sums {
     pub fn of(file: &[u32], chunks: &Chunks, sizes: (u32, u32)) -> Sums {
@@ -93,7 +93,7 @@ impl Sums {
 
 /// What of a file is in place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Staying {
+pub(crate) struct Staying {
     /// Chunks that are, and their bytes, up to where new ones cannot be as long as those that they replace: what lies behind moves.
     pub chunks: usize,
     pub bytes: u64,
@@ -113,7 +113,7 @@ fn stretches(pieces: &[Piece]) -> impl Iterator<Item = Range<usize>> {
 /// replaces and what is `missing` before it, the last ones most; tells how many it lacks where they cannot have them, and the next
 /// stretch may make up for them. Where nothing is missing and as many come as go, each is as long as the one in whose place it
 /// is: cuts stay where they are if nothing near them changes.
-pub(super) fn level(
+pub(crate) fn align(
     chunks: &mut Chunks,
     (run, first): (&[u32], u32),
     (replaced, missing): (&[u32], i64),
@@ -205,18 +205,18 @@ mod tests {
         let limits = (2000, 8000);
         let sizes = |chunks: &Chunks| (0..4).map(|chunk| chunks.size(chunk)).collect::<Vec<_>>();
         // Chunk 1 was there before.
-        assert_eq!(level(&mut chunks, (&[1, 2, 3], 2), (&[1], 15_500), limits), 0);
+        assert_eq!(align(&mut chunks, (&[1, 2, 3], 2), (&[1], 15_500), limits), 0);
         assert_eq!(sizes(&chunks), [4000, 5000, 7500, 8000]);
-        assert_eq!(level(&mut chunks, (&[1, 2, 3], 2), (&[0, 0], 0), limits), -1000);
+        assert_eq!(align(&mut chunks, (&[1, 2, 3], 2), (&[0, 0], 0), limits), -1000);
         assert_eq!(sizes(&chunks), [4000, 5000, 2000, 2000]);
-        assert_eq!(level(&mut chunks, (&[1], 2), (&[1], 1000), limits), 1000);
+        assert_eq!(align(&mut chunks, (&[1], 2), (&[1], 1000), limits), 1000);
         assert_eq!(chunks.ratio(3), Ratio::nearest(2.0));
-        assert_eq!(level(&mut chunks, (&[2, 3, 2], 2), (&[0, 1], 1), limits), 0);
+        assert_eq!(align(&mut chunks, (&[2, 3, 2], 2), (&[0, 1], 1), limits), 0);
         assert_eq!(sizes(&chunks), [4000, 5000, 3500, 2001], "it is there twice");
         // As many in place of as many are as long, each.
-        assert_eq!(level(&mut chunks, (&[2, 3], 2), (&[1, 4], 0), limits), 0);
+        assert_eq!(align(&mut chunks, (&[2, 3], 2), (&[1, 4], 0), limits), 0);
         assert_eq!(sizes(&chunks), [4000, 5000, 5000, 2500]);
-        assert_eq!(level(&mut chunks, (&[3, 0, 3], 2), (&[1, 0, 1], 0), limits), 0);
+        assert_eq!(align(&mut chunks, (&[3, 0, 3], 2), (&[1, 0, 1], 0), limits), 0);
         assert_eq!(sizes(&chunks), [4000, 5000, 5000, 5000]);
     }
 }

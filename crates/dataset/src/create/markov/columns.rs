@@ -1,10 +1,12 @@
 //! Changes that somebody else decides on, as columns: FS-MUTATE's plugins (Tarasov, section 4.3.3).
 
-use super::Generation;
-use super::arrive::Left;
-use super::draw::Draw;
-use super::maker::{GONE, KEPT, Maker};
 use crate::chunks::{MOST_CHUNK, Ratio};
+use crate::create::Generation;
+use crate::create::change::{GONE, KEPT};
+use crate::create::draw::Draw;
+use crate::create::maker::Maker;
+use crate::create::place::arrive::Left;
+use crate::create::place::directories::come_again;
 use crate::tree::{Entry, Kind, Mark, Series, State, Tree};
 use crate::{Error, Result};
 
@@ -197,7 +199,7 @@ impl Maker<'_> {
         let mut rows = vec![KEPT; before.len()];
         changes.deleted.iter().for_each(|file| rows[*file as usize] = GONE);
         (0..).zip(&changes.modified).for_each(|(row, file)| rows[*file as usize] = row);
-        let mut tree = self.directories(before, None, draw);
+        let mut tree = self.names.directories(before, None, draw);
         let mut numbers = vec![KEPT; before.len()];
         let part =
             |start: &[u64], all: &[u32], i: usize| all[start[i] as usize..start[i + 1] as usize].to_vec();
@@ -226,11 +228,11 @@ impl Maker<'_> {
         }
         for (i, (dir, extension)) in changes.new_dir.iter().zip(&changes.new_extension).enumerate() {
             let chunks = part(&changes.new_start, &changes.new_chunks, i);
-            let one = Left { dir: *dir, name: self.name(), extension: *extension };
+            let one = Left { dir: *dir, name: self.names.next(), extension: *extension };
             let size = self.bytes_of(&chunks);
-            self.come_again(&one, size, &chunks, &mut tree)?;
+            come_again(&one, size, &chunks, &mut tree)?;
         }
-        self.add_links(before, &numbers, None, &mut tree, draw)?;
+        self.names.add_links(before, &numbers, None, &mut tree, draw)?;
         let wanted = (changes.deleted.len() + changes.modified.len()) as u64;
         let (new, fresh) = (changes.new_dir.len() as u64, changes.sizes.len() as u64);
         Ok((tree, Generation { new, wanted, fresh, ..Generation::default() }))
