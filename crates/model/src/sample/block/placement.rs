@@ -1,7 +1,7 @@
 //! Where a generated request goes: inside its object, and where what was drawn leads to.
 
 use crate::error::Result;
-use crate::feature::offsets::op_jump::{CLASSES, class};
+use crate::feature::offsets::{CLASSES, class};
 use crate::feature::recent::REACH;
 use crate::feature::{Field, Kept, PAGE};
 use crate::random::{Random, below};

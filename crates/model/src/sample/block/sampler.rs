@@ -1,7 +1,7 @@
 //! Drawing requests of blocks: which cell comes next, and what becomes of it.
 
 use crate::error::Result;
-use crate::feature::offsets::run;
+use crate::feature::offsets::Run;
 use crate::feature::{Field, Kept, PAGE};
 use crate::model::Model;
 use crate::random::below;
@@ -64,7 +64,7 @@ pub struct BlockSampler {
     places: Places,
     /// Of a model that draws think times.
     waits: Option<Waits>,
-    run: run::State,
+    run: Run,
     /// Codes of remainders in a page, where the model tells them.
     code_align: Option<Codes>,
     /// What each matrix is drawn from, once it is.
@@ -95,7 +95,7 @@ impl BlockSampler {
             object: columns.column(Field::Object)?,
             places: Places::new(&columns, ledger)?,
             waits,
-            run: run::State::default(),
+            run: Run::default(),
             code_align: columns.dimension(Field::Align).map(|align| Codes::new(&align.rule)),
             joints: (0..model.matrices.len()).map(|_| None).collect(),
             order: None,
