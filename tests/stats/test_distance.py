@@ -5,6 +5,7 @@ from loadstone.observe.metrics import PARAMETERS
 from loadstone.observe.response import Response
 from loadstone.stats.chance import chance
 from loadstone.stats.distance import distance, pair
+from loadstone.stats.equivalence import MOST_RUNS
 from loadstone.study.faithful import FLOOR_FACTOR, compare, judge, overall
 
 RUNS, INTERVALS = 3, 24
@@ -126,9 +127,9 @@ def test_two_runs_of_each_kind_call_nothing_different():
 
 def test_noise_over_whole_runs_leaves_a_parameter_open():
     rng = np.random.default_rng(13)
-    found = by_name(compare(noisy(rng, 0.06), noisy(rng, 0.06)))["latency_ms"]
+    found = by_name(compare(noisy(rng, 0.035), noisy(rng, 0.035)))["latency_ms"]
     assert found.verdict == "undecided" and "runs of each kind would" in found.reason
-    assert found.runs is not None and 4 < found.runs <= 100
+    assert found.runs is not None and 3 < found.runs <= MOST_RUNS
     # With many more it is decided.
     more = by_name(compare(noisy(rng, 0.04, 30), noisy(rng, 0.04, 30)))["latency_ms"]
     assert more.verdict == "faithful", more
