@@ -276,7 +276,7 @@ def _more_runs(unsure: Sequence[Finding]) -> str:
     """How many runs would decide how many of them."""
     runs = [f.runs for f in unsure if f.runs is not None]
     if not runs:
-        return f", also by {MOST_RUNS} runs of each kind"
+        return f" ({MOST_RUNS} runs of each kind would not decide)"
     which = "" if len(runs) == len(unsure) else f" {len(runs)} of them"
     return f" (about {max(runs)} runs of each kind would decide{which}: --until-decided)"
 
