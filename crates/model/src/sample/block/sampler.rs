@@ -79,13 +79,9 @@ impl BlockSampler {
     pub(in crate::sample) fn new(model: &Arc<Model>, seed: u64) -> Result<BlockSampler> {
         let (stream, columns) = (Stream::new(model, seed)?, Columns::of(model));
         let (align, distance) = (columns.find(Field::Align)?, columns.find(Field::Distance)?);
-        let ledger = distance.as_ref().map(|distance| {
+        let ledger = distance.as_ref().zip(model.header.distances.as_ref()).map(|(distance, all)| {
             let tells = Tells { distance, op: &stream.op, size: &stream.size, align: align.as_ref() };
-            Ledger::of(
-                model.header.distances.as_ref(),
-                model.matrices.iter().map(|m| &m.tables[columns.table()]),
-                &tells,
-            )
+            Ledger::of(all, model.matrices.iter().map(|m| &m.tables[columns.table()]), &tells)
         });
         let waits = match Field::WAITS.map(|field| columns.find(field)) {
             [Ok(Some(actor)), Ok(Some(after)), Ok(Some(think))] => Some(Waits::new(actor, after, think)),
