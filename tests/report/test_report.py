@@ -124,7 +124,7 @@ def test_what_is_open_is_neither_praised_nor_blamed():
     content = {"verdict": {"faithful": True, "text": "faithful: cache misses"}}
     told = {"faithful": None, "verdict": "undecided in writes", "content": content}
     text, tone = distances.conclude([], told)
-    assert tone == "good" and text == "Content: faithful: cache misses. Device and host: undecided in writes."
+    assert tone == "good" and text == "Content: faithful: cache misses. Device: undecided in writes."
     content["verdict"]["faithful"] = False
     assert distances.conclude([], told)[1] == "bad"
 

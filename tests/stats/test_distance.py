@@ -5,6 +5,7 @@ from loadstone.observe.metrics import PARAMETERS
 from loadstone.observe.response import Response
 from loadstone.stats.chance import chance
 from loadstone.stats.distance import distance, pair
+from loadstone.stats.equivalence import MOST_RUNS
 from loadstone.study.faithful import FLOOR_FACTOR, compare, judge, overall
 
 RUNS, INTERVALS = 3, 24
@@ -121,14 +122,21 @@ def test_two_runs_of_each_kind_call_nothing_different():
         assert found.ratio.value == pytest.approx(2, rel=0.02) and found.ratio.low < 2 < found.ratio.high
         assert told["faithful"] is (None if each == 2 else False)
         assert ("--until-decided" in told["text"]) == (each == 2), told
+        # On a busy host more runs are no answer.
+        busy = overall(findings, busy=True)["text"]
+        assert "--until-decided" not in busy and ("while others used the host" in busy) == (each == 2)
         assert (found.runs is None) == (each > 2) and (each > 2 or found.runs >= 4)
 
 
 def test_noise_over_whole_runs_leaves_a_parameter_open():
     rng = np.random.default_rng(13)
-    found = by_name(compare(noisy(rng, 0.06), noisy(rng, 0.06)))["latency_ms"]
+    found = by_name(compare(noisy(rng, 0.035), noisy(rng, 0.035)))["latency_ms"]
     assert found.verdict == "undecided" and "runs of each kind would" in found.reason
-    assert found.runs is not None and 4 < found.runs <= 100
+    assert found.runs is not None and 3 < found.runs <= MOST_RUNS
+    # Nobody is advised to make more runs than `until_decided` makes.
+    wild = compare(noisy(rng, 0.5), noisy(rng, 0.5))
+    assert by_name(wild)["latency_ms"].reason == f"{MOST_RUNS} runs of each kind would not decide"
+    assert by_name(wild)["latency_ms"].runs is None and "--until-decided" not in overall(wild)["text"]
     # With many more it is decided.
     more = by_name(compare(noisy(rng, 0.04, 30), noisy(rng, 0.04, 30)))["latency_ms"]
     assert more.verdict == "faithful", more

@@ -66,9 +66,9 @@ def test_of_many_comparisons_together_few_are_wrong():
 def test_as_many_runs_as_are_proposed_decide():
     rng = np.random.default_rng(5)
     for true in (1.0, 1.02, 1.2):
-        a, b = groups(rng, 200, 0.06, true)
+        a, b = groups(rng, 200, 0.03, true)
         runs = runs_to_decide(a, b, MARGIN)
-        said = [ratio(*groups(rng, runs, 0.06, true)).answer(MARGIN, runs) for _ in range(500)]
+        said = [ratio(*groups(rng, runs, 0.03, true)).answer(MARGIN, runs) for _ in range(500)]
         assert said.count("different" if true > 1.1 else "same") >= 320, (true, runs)
     assert runs_to_decide(*groups(rng, 50, 3.0), MARGIN) is None
     assert runs_to_decide([0.0, 1.0], [1.0, 1.0], MARGIN) is None

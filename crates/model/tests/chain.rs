@@ -266,7 +266,7 @@ fn runs_are_as_long_as_they_were_where_no_table_says_so() {
     let stream = runs(30_000);
     let real = lengths(&stream);
     let joint = fit(&mut Memory(stream), &options()).unwrap();
-    // It is told of each matrix how many continue the one before and what they find before them, and then less and less.
+    // The dearer a cell, the less the tables say about which requests continue runs.
     for cell_bits in [1000.0, 3000.0, 12_000.0] {
         let model = joint.factored(cell_bits).unwrap();
         let by = ["resume", "previous(run)"].map(|name| given(&model, name));

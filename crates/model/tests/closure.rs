@@ -269,13 +269,11 @@ fn caches_miss_what_they_miss_of_the_trace() {
         apart(&misses(&stream), &wanted)
     };
     let (plain, known) = (by(&[], &["reuse_distance"]), by(&["reuse_distance=log2:1"], &[]));
-    let mut unknown = known.clone();
-    let distances = unknown.header.distances.take().expect("kept where it is drawn");
+    let distances = known.header.distances.as_ref().expect("kept where it is drawn");
     assert_eq!((distances.new, distances.total()), (wanted.footprint, wanted.references));
     assert!(plain.header.distances.is_none());
     for seed in 1..4 {
-        let [plain, unknown, known] = [&plain, &unknown, &known].map(|model| drawn(model, seed));
-        println!("{plain} {unknown} {known}");
-        assert!(known < 0.04 && known < plain && unknown < 0.04, "{plain} {unknown} {known}");
+        let [plain, known] = [&plain, &known].map(|model| drawn(model, seed));
+        assert!(known < 0.04 && known < plain, "{plain} {known}");
     }
 }

@@ -70,11 +70,11 @@ def show_distances(found: dict[str, Any]) -> None:
 
 
 def show_aspects(judged: Any) -> None:
-    """The verdict first, with a line for each thing that was judged."""
+    """The verdict first, with a line for each thing that was judged, and its limits."""
     click.echo(f"content: {judged['text']}")
-    width = max(len(aspect["name"]) for aspect in judged["aspects"])
     for aspect in judged["aspects"]:
-        click.echo(f"  {'✓' if aspect['ok'] else '✗'} {aspect['name']:<{width}}  {aspect['text']}")
+        limits = f"limit{'s' * (',' in aspect['limit'])} {aspect['limit']}"
+        click.echo(f"  {'✓' if aspect['ok'] else '✗'} {aspect['name']}: {aspect['text']} ({limits})")
 
 
 def show_check(found: dict[str, Any], sides: tuple[str, str] = ("trace", "drawn")) -> None:

@@ -16,6 +16,7 @@ from loadstone._units import number
 from loadstone.cli import _show
 from loadstone.cli._command import Command, in_options
 from loadstone.cli._confirm import confirm_plans
+from loadstone.cli._model_check import show_aspects
 from loadstone.cli._options import BACKENDS, grouped, options, run_options
 from loadstone.cli._reading import reading_options
 from loadstone.cli._show import console, counted, human_time, show_json
@@ -244,9 +245,9 @@ def show(summary: Mapping[str, Any]) -> None:
     for note in summary.get("notes", []):
         click.echo(f"note: {in_options(note)}")
     if content:
-        click.echo(f"content: {content['text']}")
+        show_aspects(content)
     if verdict := in_options(summary.get("verdict") or ""):
-        click.echo(f"device and host: {verdict}" if content else verdict)
+        click.echo(f"device: {verdict}")
 
 
 def _interval(row: Mapping[str, Any]) -> str:

@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -235,6 +235,8 @@ class Aspect(TypedDict):
     ok: bool
     text: str
     """How far it is from the trace."""
+    limit: str
+    """What it may be off."""
 
 
 class Judged(TypedDict):
@@ -267,37 +269,43 @@ def verdict(found: Mapping[str, Any]) -> Judged:
     by_chance = 1.36 * math.sqrt(2 / requests)
     aspects: list[Aspect] = []
 
-    def judge(name: str, ok: bool, text: str) -> None:
-        aspects.append(Aspect(name=name, ok=bool(ok), text=text))
+    def judge(name: str, ok: bool, text: str, limit: str) -> None:
+        aspects.append(Aspect(name=name, ok=bool(ok), text=text, limit=limit))
 
     misses = found["miss_ratio"]
     if found["moved"]["trace"]:
-        apart = f"{misses['mean']:.3f} apart on average, {misses['max']:.3f} at most"
-        judge("cache misses", misses["mean"] <= MISSES and misses["max"] <= MOST_MISSES, f"LRU {apart}")
+        ok = misses["mean"] <= MISSES and misses["max"] <= MOST_MISSES
+        apart = f"LRU miss ratios differ by {misses['mean']:.3f} on average, {misses['max']:.3f} at most"
+        judge("cache misses", ok, apart, f"{MISSES:g}, {MOST_MISSES:g}")
         off = found["moved"]["drawn"] / found["moved"]["trace"] - 1
-        judge("bytes", abs(off) <= MOVED, f"{off:+.1%}".replace("-0.0%", "+0.0%"))
+        judge("bytes", abs(off) <= MOVED, f"{off:+.1%}".replace("-0.0%", "+0.0%"), f"{MOVED:.0%}")
     by_name = {row["dimension"]: row["ks"] for row in found["dimensions"]}
     if "size" in by_name:
-        judge("sizes", by_name["size"] <= max(ALIKE, by_chance), f"{by_name['size']:.1%} of them elsewhere")
+        limit = max(ALIKE, by_chance)
+        text = f"the distributions differ by {by_name['size']:.1%}"
+        judge("sizes", by_name["size"] <= limit, text, _percent(limit))
     drift = found["drift"]
     early = max(drift["reads"], drift["writes"]), max(drift[name] for name in _BYTES)
+    limits = max(DRIFT, by_chance), max(BYTES_DRIFT, by_chance)
     judge(
-        "over time",
-        early[0] <= max(DRIFT, by_chance) and early[1] <= max(BYTES_DRIFT, by_chance),
-        f"{early[0]:.1%} of the requests and {early[1]:.1%} of the bytes early or late",
+        "rates over time",
+        early[0] <= limits[0] and early[1] <= limits[1],
+        f"{early[0]:.1%} of the requests and {early[1]:.1%} of the bytes come early or late",
+        f"{_percent(limits[0])}, {_percent(limits[1])}",
     )
     lag = min(found["correlation"]["trace"])
     apart_by = abs(found["correlation"]["trace"][lag] - found["correlation"]["drawn"][lag])
-    judge("bursts", apart_by <= max(ALIKE, by_chance), f"correlation of gaps {apart_by:.2f} apart")
-    wrong = [aspect for aspect in aspects if not aspect["ok"]]
-    told = ", ".join(f"{aspect['name']} ({aspect['text']})" for aspect in wrong or aspects[:2])
-    text = f"not faithful in {told}" if wrong else f"faithful: {told}, and {_rest(aspects)}"
-    return Judged(faithful=not wrong, text=text, aspects=aspects)
+    limit = max(ALIKE, by_chance)
+    text = f"the correlation of gaps differs by {apart_by:.2f}"
+    judge("bursts", apart_by <= limit, text, f"{limit:.2g}")
+    wrong = [aspect["name"] for aspect in aspects if not aspect["ok"]]
+    names = wrong or [aspect["name"] for aspect in aspects]
+    told = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return Judged(faithful=not wrong, text=f"{'not ' if wrong else ''}faithful in {told}", aspects=aspects)
 
 
-def _rest(aspects: Sequence[Aspect]) -> str:
-    names = [aspect["name"] for aspect in aspects[2:]]
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+def _percent(limit: float) -> str:
+    return f"{100 * limit:.2g}%"
 
 
 def unit(dimension: str, model: Model | None = None) -> str:

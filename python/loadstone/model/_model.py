@@ -154,8 +154,8 @@ class Model:
         A dimension is given another one, or has a table of its own for every matrix, only where each cell
         that this takes more saves ``cell_bits`` bits of what it costs to tell the requests. The more bits,
         the smaller the file, and the more of what dimensions say of each other is lost (``header["chain"]``).
-        Ops are always told by matrix, and sizes by op and matrix. Where no chain has fewer cells, the joint
-        tables stay.
+        Ops always have a table for each matrix, and sizes one for each op and matrix. Where no chain has
+        fewer cells, the joint tables stay.
         """
         return Model(self._core.factored(float(cell_bits)))
 

@@ -175,7 +175,7 @@ def conclude(findings: Findings, summary: Mapping[str, Any]) -> tuple[str, str]:
     if not content:
         faithful = summary.get("faithful")
         return _sentence(text), "warn" if faithful is None else "good" if faithful else "bad"
-    told = f"{_sentence('content: ' + str(content['text']))} {_sentence('device and host: ' + text)}"
+    told = f"{_sentence('content: ' + str(content['text']))} {_sentence('device: ' + text)}"
     if not content["faithful"] or summary.get("faithful") is False:
         return told, "bad"
     # What a device leaves open says nothing against the load that was drawn.

@@ -24,7 +24,7 @@ ERROR = 0.05
 """Share of cases in which groups that are alike may be called different, of all comparisons together."""
 LEAST_TO_DIFFER = 3
 """Runs of each kind below which none are called different: two have one degree of freedom each."""
-MOST_RUNS = 100
+MOST_RUNS = 30
 """Runs of each kind beyond which more are not proposed."""
 POWER = 0.8
 """Share of cases in which as many runs as are proposed should decide."""
@@ -73,7 +73,7 @@ def ratio(first: Sequence[float], second: Sequence[float], tests: int = 1) -> Ra
 def runs_to_decide(
     first: Sequence[float], second: Sequence[float], margin: float, tests: int = 1
 ) -> int | None:
-    """Runs of each kind, as noisy as these, that decide in four of five cases; None where a hundred do not.
+    """Runs of each kind, as noisy as these, that decide in four of five cases; None beyond ``MOST_RUNS``.
 
     It is an estimate: the spread of few runs is itself known badly.
     """

@@ -4,7 +4,7 @@
 >>> from loadstone.study import Settings, evaluate
 >>> found = evaluate(Settings(Path("disk.spc"), "/var/tmp/target", pace="max"), "disk.bundle")
 >>> found.summary["verdict"]
-'the model is faithful in all 8 usable parameters'
+'faithful in 8 of 8 parameters'
 """
 
 from loadstone.study.budget import Schedule, fit_budget

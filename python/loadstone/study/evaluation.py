@@ -21,12 +21,13 @@ from loadstone.bundle import Bundle, Series, check_free
 from loadstone.bundle.figures import not_written_back
 from loadstone.errors import Kept, OptionError
 from loadstone.model import verdict as content_verdict
-from loadstone.observe.metrics import ENGINE, PARAMETERS
+from loadstone.observe.metrics import ENGINE, PARAMETERS, Metric
 from loadstone.observe.observer import ProbeSpec
 from loadstone.observe.response import Response
 from loadstone.plan.kinds import EVALUATED, Unused
 from loadstone.plan.options import NOTHING, RunOptions, pace_asked, pace_of
 from loadstone.plan.rehearsal import rehearse
+from loadstone.stats.equivalence import MOST_RUNS
 from loadstone.study import quiet
 from loadstone.study.budget import FASTEST_FILL, FILL_RATE, Schedule, fit_budget
 from loadstone.study.faithful import compare, overall
@@ -43,8 +44,6 @@ SAMPLES = 10
 """Samples per interval that are aimed at."""
 SHORTEST_SAMPLE = 0.01
 """Least seconds between samples."""
-MOST_REPEATS = 30
-"""Runs of each kind after which nobody waits for a decision any more."""
 ROLES: tuple[Role, Role] = ("replay", "model")
 """In the order of a turn."""
 PILOT = 5.0
@@ -74,8 +73,8 @@ class Settings:
     intervals: int = INTERVALS
     """Parts every run is cut into; at least 20."""
     until_decided: bool = False
-    """Goes on in turns until every parameter is decided that a hundred runs would decide, or each kind has
-    had ``MOST_REPEATS`` runs. Takes no ``budget``."""
+    """Goes on in turns until every parameter is decided that more runs can decide, or each kind has had
+    ``MOST_RUNS`` runs. Takes no ``budget``."""
     probes: Sequence[ProbeSpec] = ()
     """User probes that run beside."""
     options: RunOptions = NOTHING
@@ -181,7 +180,8 @@ def evaluate(
                 work.sampling()
             if work.place is not None:
                 held.enter_context(work.place)
-            work.others = quiet.others(_watched(settings))
+            if not work.nowhere:
+                work.others = quiet.others(_watched(settings))
             if work.by_progress or work.place is not None or fill:
                 work.pilot(folder / "pilot", begun, on_live)
                 work.check_length()
@@ -292,6 +292,10 @@ class _Work:
                 "allow_destroy", None, "every run makes a directory, so nothing is given up; leave it out"
             )
         self.place = Place(trees[0]["path"]) if trees else None
+        # Whether requests go to null targets alone, which answer at once.
+        self.nowhere = not targets
+        if self.nowhere and settings.until_decided:
+            raise OptionError("until_decided", None, "a null target has no response to decide; leave it out")
         # What others did to the host before the first run.
         self.others: list[str] = []
 
@@ -367,7 +371,7 @@ class _Work:
         """Replay and emulation in turns; ``done`` grows while they are asked for."""
         s = self.settings
         for i in itertools.count():
-            if i >= self.schedule.repeat and not (i < MOST_REPEATS and self.undecided(done)):
+            if i >= self.schedule.repeat and not (i < MOST_RUNS and self.undecided(done)):
                 return
             for role in ROLES:
                 if done and _discards(done[-1]):
@@ -394,11 +398,14 @@ class _Work:
         if not self.settings.until_decided:
             return False
         groups: dict[str, list[Bundle]] = {"replay": list(done[::2]), "model": list(done[1::2])}
-        metrics = PARAMETERS if self.place is None else (*PARAMETERS, *ENGINE)
         responses = self.responses(groups)
-        found = compare(responses["replay"], responses["model"], metrics)
-        # What a hundred runs would not decide is not waited for.
+        found = compare(responses["replay"], responses["model"], self.metrics())
+        # What ``MOST_RUNS`` would not decide is not waited for.
         return any(finding.verdict == "undecided" and finding.runs is not None for finding in found)
+
+    def metrics(self) -> Sequence[Metric]:
+        """The response parameters that are compared."""
+        return PARAMETERS if self.place is None else (*PARAMETERS, *ENGINE)
 
     def sampling(self) -> float:
         """Seconds between samples: about ten per interval, from 10 ms to 1 s."""
@@ -463,9 +470,10 @@ class _Work:
             return {**out, "faithful": None, "usable": 0, "passed": 0, "undecided": 0, "verdict": text}
         everything = [bundle for _, bundle in runs]
         responses = self.responses(groups)
-        metrics = PARAMETERS if self.place is None else (*PARAMETERS, *ENGINE)
-        found = compare(responses["replay"], responses["model"], metrics)
-        verdict = overall(found)
+        found = [] if self.nowhere else compare(responses["replay"], responses["model"], self.metrics())
+        verdict = overall(found, busy=bool(self.others))
+        if self.nowhere:
+            verdict["text"] = "a null target has no response to compare"
         content = self.lowering.content(self.model, s.seed)
         lengths = {role: [b.summary["elapsed_ns"] / 1e9 for b in group] for role, group in groups.items()}
         return {
@@ -473,7 +481,7 @@ class _Work:
             "notes": [
                 *self.others,
                 *self.behind(everything, len(responses["replay"][0].edges) - 1),
-                *_no_device(everything),
+                *([] if self.nowhere else _no_device(everything)),
                 *_passed_over(everything),
                 *self.orders(),
             ],

@@ -78,7 +78,7 @@ class Finding:
     """``within target``: RMS and maximum are; ``within noise``: each is within target or at most 1.25 times
     its floor; ``differs``: neither."""
     runs: int | None = None
-    """Runs of each kind that would decide what is not decided; None where more than a hundred would."""
+    """Runs of each kind that would decide what is not decided; None where ``MOST_RUNS`` would not."""
 
     def as_dict(self) -> dict[str, Any]:
         """Flat and plain, as in ``summary.json``."""
@@ -200,10 +200,11 @@ def _decided(
         if over_time == "differs":
             needed.append(_runs_for_chance(runs))
         more = None if None in needed else max(max(one or 0 for one in needed), runs + 1)
+        more = None if more is not None and more > MOST_RUNS else more
         reason = (
             f"about {more} runs of each kind would decide"
             if more is not None
-            else f"more than {MOST_RUNS} runs of each kind would be needed"
+            else f"{MOST_RUNS} runs of each kind would not decide"
         )
     return Finding(
         metric.name,
@@ -235,14 +236,14 @@ def _runs_for_chance(runs: int) -> int:
     return max(least, runs + 1)
 
 
-def overall(findings: Sequence[Finding]) -> dict[str, Any]:
+def overall(findings: Sequence[Finding], *, busy: bool = False) -> dict[str, Any]:
     """The verdict on all parameters together.
 
     ``faithful``: true, false, or null where that is not decided, or where too few parameters are usable:
     fewer than six, or none of the rates, or no latency, or not request size (unless the engine's own view is
     among them: then the load is one of files, which decide what reaches the device). ``text`` says it in
     words; ``usable``, ``passed`` and ``undecided`` count; ``runs_to_decide`` of each kind would decide, as
-    far as is known.
+    far as is known. ``busy``: others used the host meanwhile, which is why much may be undecided.
     """
     usable = [f for f in findings if f.verdict != "unusable"]
     failed = [f for f in usable if f.verdict == "not faithful"]
@@ -253,16 +254,15 @@ def overall(findings: Sequence[Finding]) -> dict[str, Any]:
     runs = [f.runs for f in unsure]
     out["runs_to_decide"] = None if None in runs or not runs else max(run for run in runs if run)
     told = [f"not faithful in {_names(failed)}"] if failed else []
-    if not failed and not unsure and not missing:
-        told.append(f"faithful in all {len(usable)} usable parameters")
-    elif passed:
-        told.append(f"faithful in {passed} of {len(usable)} usable parameters")
+    if passed:
+        told.append(f"faithful in {passed} of {len(usable)} parameters")
     if unsure:
-        told.append(f"undecided in {_names(unsure)}{_more_runs(unsure)}")
-    elif missing and not failed:
-        told.append("undecided: no difference was found, but that says little")
+        why = " while others used the host" if busy else _more_runs(unsure)
+        told.append(f"{len(unsure)} undecided{why}")
+    if missing and not failed:
+        told.append(f"too little could be measured for a verdict: {', '.join(missing)}")
     out["faithful"] = False if failed else None if unsure or missing else True
-    out["text"] = "; ".join((*told, *missing))
+    out["text"] = "; ".join(told)
     return out
 
 
@@ -273,12 +273,12 @@ def _names(findings: Sequence[Finding]) -> str:
 
 
 def _more_runs(unsure: Sequence[Finding]) -> str:
-    """How many runs would decide, where that is known."""
-    runs = sorted(f.runs for f in unsure if f.runs is not None)
+    """How many runs would decide how many of them."""
+    runs = [f.runs for f in unsure if f.runs is not None]
     if not runs:
-        return f", which {MOST_RUNS} runs of each kind would not decide"
-    many = f"{runs[0]}" if runs[0] == runs[-1] else f"{runs[0]} to {runs[-1]}"
-    return f", which about {many} runs of each kind would decide (`until_decided`)"
+        return f" ({MOST_RUNS} runs of each kind would not decide)"
+    which = "" if len(runs) == len(unsure) else f" {len(runs)} of them"
+    return f" (about {max(runs)} runs of each kind would decide{which}: `until_decided`)"
 
 
 def _missing(findings: Sequence[Finding], usable: Sequence[Finding]) -> list[str]:
@@ -287,13 +287,11 @@ def _missing(findings: Sequence[Finding], usable: Sequence[Finding]) -> list[str
     of_files = any(f.parameter == "engine_ops_per_s" for f in findings)
     missing = []
     if len(usable) < LEAST_PARAMETERS:
-        missing.append(
-            f"only {len(usable)} of {len(findings)} parameters are usable, {LEAST_PARAMETERS} are needed"
-        )
+        missing.append(f"{len(usable)} parameters of {LEAST_PARAMETERS}")
     if not names & {"reads_per_s", "writes_per_s", "engine_ops_per_s"}:
-        missing.append("neither rate is usable")
+        missing.append("no rate")
     if not names & {"latency_ms", "engine_latency_ms"}:
-        missing.append("latency is not usable")
+        missing.append("no latency")
     if "request_size" not in names and not of_files:
-        missing.append("request size is not usable")
+        missing.append("no request size")
     return missing

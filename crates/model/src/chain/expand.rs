@@ -1,10 +1,11 @@
 //! From the tables of a chain back to joint cells.
 //!
-//! Every request is a card. Link after link, cards with the same given codes are shuffled and dealt the cells of their
-//! slice, each as often as it is there: so every table keeps its counts, and what a link is not given is independent
-//! of it. Where a slice has more or fewer requests than there are cards (the given codes come from several links), they
-//! are dealt in proportion. Where a link has a tie, so many of the cards with its code are among the first, which get
-//! the small codes, and what continues the request before goes to cards that can. The shuffling always begins with the same seed: a file is always the same model.
+//! Every request is a card. The links are taken in order. Cards with the same given codes are shuffled, and then get the
+//! codes of their slice, each as often as the slice counts it. So every table keeps its counts, and a link is independent
+//! of all dimensions that it is not given. A slice may have more or fewer requests than there are cards, as its given
+//! codes come from several links; then codes are handed out in proportion. A tie decides how many cards with its code get
+//! small codes. Codes that continue the request before go to cards that can continue it. The seed of the shuffling is
+//! fixed: a file is always the same model.
 
 use super::follow::Follows;
 use super::runs::Runs;

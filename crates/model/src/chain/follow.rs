@@ -1,10 +1,10 @@
 //! Which requests continue the one before them, where the tables of a chain do not say all of it.
 //!
-//! A link of `resume` that is not given both ops holds them apart, and a drawn request whose op is another cannot go on
-//! from where it should. That it is of the same follows from what the feature means, and costs no cell. Nor is such a
-//! link told by matrix: then quiet phases run on as often as copies do. One number of each matrix says how often; as
-//! cells, in cloudPhysicsIO, that was worth less than it cost. Both are kept by exchanging what cards have that are
-//! given the same, so every table keeps its counts.
+//! A request continues only one of its own op. A link of `resume` that does not depend on both ops loses this, and then
+//! requests cannot continue where they should. A link that does not depend on the matrix loses how often each matrix
+//! continues: quiet phases would then run on as often as copies do. One number for each matrix keeps that share, as
+//! cells for it cost more than they saved on cloudPhysicsIO. Both are restored by exchanging codes between cards that
+//! agree in all else, so every table keeps its counts.
 
 use crate::feature::Field;
 use crate::model::Model;

@@ -47,7 +47,7 @@ pub struct Bucket {
 /// The buckets between two codes in the order of their numbers.
 ///
 /// # Errors
-/// When they are not all buckets of numbers: exact values are told one by one, and categories have no order.
+/// When they are not all buckets of numbers: exact values have buckets of their own, and categories have no order.
 pub fn buckets(rule: &Rule, (from, to): (u32, u32)) -> Result<Vec<Bucket>> {
     let least = match rule {
         Rule::Exact { values, .. } => values.len() as u32 + 1,

@@ -1,12 +1,12 @@
 //! Which dimension needs which: greedy search for a Bayesian network.
 //!
-//! Each dimension in turn starts as given nothing and is then given, as long as that is worth it, the one that saves
-//! most: the bits that the requests cost less (their number times the fall of the conditional entropy), less a price
-//! for every cell that the table has more. That is the K2 search (Cooper and Herskovits, Machine Learning 9, 1992)
-//! with a description-length score, in which the matrix is one more dimension.
+//! Every dimension starts without parents. The search then adds one parent at a time: the dimension (or the number of
+//! the matrix) that saves most bits. A parent saves the number of requests times the fall of the conditional entropy,
+//! and costs a fixed price for every cell that it adds to the table. The search ends when no parent saves more than it
+//! costs. This is the K2 search (Cooper and Herskovits, Machine Learning 9, 1992) with a score by description length.
 //!
-//! What a dimension is given must be together in a table already. Such a network is decomposable (Lauritzen, Graphical
-//! Models, 1996): all tables can be kept exactly at once, where others would only hold in proportion.
+//! All parents of a dimension must already be together in one table. Such a network is decomposable (Lauritzen,
+//! Graphical Models, 1996): all its tables can be kept exactly. Other networks keep them in proportion only.
 
 use crate::feature::Field;
 use crate::model::Model;

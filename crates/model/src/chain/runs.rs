@@ -1,11 +1,11 @@
 //! How long the runs of each matrix are, where the tables of a chain do not say it.
 //!
 //! A request that continues a run leaves a longer one, so as many requests find a run of `k + 1` behind them as continue
-//! one of `k`. How often each run before occurs is told, and how many requests of each matrix and op continue the one
-//! before, but no table tells both together: dealt independently, most of those that continue find a run of none behind
-//! them, and nearly none of those that find a long one go on. It follows from what is told. Each request that does not
-//! continue the one before ends a run, so how many runs a matrix has, and of how many requests, is known; of all ways to
-//! share out the runs there are, one is the most likely. It costs no cell, and every table keeps its counts.
+//! one of `k`. The tables say how often each run length occurs, and how many requests of each matrix and op continue the
+//! one before, but not both together. Drawn independently, most requests that continue would find no run behind them,
+//! and hardly any long run would go on. Each request that does not continue ends a run. So the number of runs of each
+//! matrix is known, and the number of requests in them. Of all ways to assign the run lengths to matrices the most
+//! likely one is approximated. This costs no cell, and every table keeps its counts.
 
 use super::follow::{is_next, is_resume};
 use crate::feature::Field;

@@ -1,10 +1,9 @@
 //! A tie: what a link keeps of a dimension that it is not given.
 //!
-//! To be told by a dimension costs a link a table for each of its codes. Often one number does as well: how much likelier
-//! small codes are with one code of that dimension than with all others. In dtrs 5 % of the requests that continue
-//! the one before come within 20 us at 2,500 times the pace, of all others 28 %: as tables that is twice the gaps of
-//! each matrix, as a tie it is an odds ratio. Slices keep their tables; only which of their
-//! requests have which code follows it.
+//! A link that depends on a dimension has a table for each code of it. Often one number is enough: how much likelier
+//! small codes are with one code of that dimension than with all others. In dtrs, 5 % of the requests that continue
+//! the one before come within 20 us at 2,500 times the pace, and 28 % of all others do. Tables would double the gaps of
+//! each matrix; a tie is one odds ratio. Tables stay as they are: the tie only decides which requests get which codes.
 
 use crate::model::Model;
 use crate::schema::chain::{Link, Tie};

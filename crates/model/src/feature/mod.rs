@@ -1,6 +1,6 @@
 //! Features: functions from a batch of requests, and their own state, to one number per request.
 //!
-//! A feature is one small file; adding one touches that file and [`TABLE`]. Numbers that do not
+//! A feature is one constant; adding one touches its file and [`TABLE`]. Numbers that do not
 //! exist for a request (the offset of a flush) are [`NONE`]. Definitions follow the feature
 //! functions of the MDH thesis, section 3.2.
 
@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::feature::files::catalog::Catalog;
 use crate::feature::recency::distances::Distances;
 use loadstone_trace::{Batch, NO_OBJECT, NONE};
-pub(crate) use offsets::align::PAGE;
+pub(crate) use offsets::PAGE;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::str::FromStr;
@@ -34,6 +34,21 @@ pub trait Feature: Send {
     fn distances(&self) -> Option<Distances> {
         None
     }
+}
+
+/// A feature that takes one request after the other.
+struct Each<F>(F);
+
+impl<F: FnMut(&Rows<'_>, usize) -> i64 + Send> Feature for Each<F> {
+    fn values(&mut self, rows: &Rows<'_>, out: &mut Vec<i64>) {
+        out.clear();
+        out.extend((0..rows.len()).map(|i| (self.0)(rows, i)));
+    }
+}
+
+/// A feature of the numbers that `number` gives for the request at a position.
+fn each(number: impl FnMut(&Rows<'_>, usize) -> i64 + Send + 'static) -> Box<dyn Feature> {
+    Box::new(Each(number))
 }
 
 /// Neighbouring requests of a batch, column by column; few enough that all a model computes of them stays
@@ -171,6 +186,22 @@ pub struct Kind {
 }
 
 impl Kind {
+    /// One whose numbers are not negative.
+    const fn new(
+        name: &'static str,
+        field: Field,
+        unit: &'static str,
+        rule: &'static str,
+        make: fn(&Context) -> Box<dyn Feature>,
+    ) -> Kind {
+        Kind { name, field, unit, signed: false, rule, make }
+    }
+
+    /// The same with numbers that may be.
+    const fn signed(self) -> Kind {
+        Kind { signed: true, ..self }
+    }
+
     /// Whether it is of files, whose names and results are drawn with them.
     pub fn is_of_files(&self) -> bool {
         use Field::{File, Length, Near, Other, Result, State};
@@ -203,35 +234,35 @@ impl Context {
 
 /// Every feature there is.
 pub const TABLE: &[Kind] = &[
-    columns::op::KIND,
-    columns::object::KIND,
-    columns::size::KIND,
-    offsets::jump::KIND,
-    offsets::region::KIND,
-    times::gap::KIND,
-    offsets::align::KIND,
-    offsets::op_jump::KIND,
-    recency::reuse::KIND,
-    offsets::resume::KIND,
-    offsets::run::KIND,
-    columns::latency::KIND,
-    columns::actor::KIND,
-    columns::flags::KIND,
-    times::outstanding::KIND,
-    times::think::KIND,
-    recency::reuse_distance::KIND,
-    offsets::stream::KIND,
-    recency::reuse_time::KIND,
-    recency::age::KIND,
-    recency::popularity::KIND,
-    files::file::KIND,
-    files::state::KIND,
-    files::near::KIND,
-    files::length::KIND,
-    files::other::KIND,
-    columns::result::KIND,
-    offsets::seek::KIND,
-    times::after::KIND,
+    columns::OP,
+    columns::OBJECT,
+    columns::SIZE,
+    offsets::JUMP,
+    offsets::REGION,
+    times::GAP,
+    offsets::ALIGN,
+    offsets::OP_JUMP,
+    recency::REUSE,
+    offsets::RESUME,
+    offsets::RUN,
+    columns::LATENCY,
+    columns::ACTOR,
+    columns::FLAGS,
+    times::OUTSTANDING,
+    times::THINK,
+    recency::REUSE_DISTANCE,
+    offsets::STREAM,
+    recency::REUSE_TIME,
+    recency::AGE,
+    recency::POPULARITY,
+    files::FILE,
+    files::STATE,
+    files::NEAR,
+    files::LENGTH,
+    files::OTHER,
+    columns::RESULT,
+    offsets::SEEK,
+    times::AFTER,
 ];
 
 /// A number that is kept of a drawn request, as the next ones may be given it.
@@ -252,16 +283,16 @@ pub(crate) enum Kept {
 impl Kept {
     /// All of them, by the name of the feature.
     const ALL: [(&str, Kept); 10] = [
-        (columns::op::KIND.name, Kept::Op),
-        (columns::object::KIND.name, Kept::Object),
-        (columns::size::KIND.name, Kept::Size),
-        (offsets::jump::KIND.name, Kept::Jump),
-        (offsets::region::KIND.name, Kept::Region),
-        (times::gap::KIND.name, Kept::Gap),
-        (offsets::align::KIND.name, Kept::Align),
-        (offsets::op_jump::KIND.name, Kept::OpJump),
-        (offsets::run::KIND.name, Kept::Run),
-        (files::state::KIND.name, Kept::State),
+        (columns::OP.name, Kept::Op),
+        (columns::OBJECT.name, Kept::Object),
+        (columns::SIZE.name, Kept::Size),
+        (offsets::JUMP.name, Kept::Jump),
+        (offsets::REGION.name, Kept::Region),
+        (times::GAP.name, Kept::Gap),
+        (offsets::ALIGN.name, Kept::Align),
+        (offsets::OP_JUMP.name, Kept::OpJump),
+        (offsets::RUN.name, Kept::Run),
+        (files::STATE.name, Kept::State),
     ];
 }
 

@@ -1,5 +1,6 @@
 //! Which offsets were used last, and how long ago.
 
+use crate::feature::{Feature, Rows};
 use loadstone_trace::NONE;
 
 /// Requests looked back at; older ones are forgotten.
@@ -143,6 +144,42 @@ impl Recent {
             newer = Some(at);
             at = before(at, older);
         }
+    }
+}
+
+/// A feature of a request and of the earlier one that another feature points back to, so many requests ago.
+pub(crate) struct Back<F> {
+    ago: F,
+    agos: Vec<i64>,
+    /// Of the last requests that have an offset, by their number.
+    kept: Vec<i64>,
+    next: usize,
+    number: Number,
+}
+
+/// From a request and what was kept of the earlier one: its number, and what is kept of it.
+type Number = fn(&Rows<'_>, usize, Option<i64>) -> (i64, i64);
+
+impl<F> Back<F> {
+    pub fn new(ago: F, number: Number) -> Back<F> {
+        Back { ago, agos: Vec::new(), kept: vec![0; REACH], next: 0, number }
+    }
+}
+
+impl<F: Feature> Feature for Back<F> {
+    fn values(&mut self, rows: &Rows<'_>, out: &mut Vec<i64>) {
+        out.clear();
+        self.ago.values(rows, &mut self.agos);
+        out.extend(self.agos.iter().enumerate().map(|(i, &ago)| {
+            if rows.offset[i] == NONE {
+                return NONE;
+            }
+            let before = (ago != NONE).then(|| self.kept[(self.next + REACH - ago as usize) % REACH]);
+            let (number, kept) = (self.number)(rows, i, before);
+            self.kept[self.next] = kept;
+            self.next = (self.next + 1) % REACH;
+            number
+        }));
     }
 }
 

@@ -46,12 +46,11 @@ pub struct FitOptions {
     /// Times at which a new phase begins, ns, ascending, each taken to the start of its window; if any are given, all windows
     /// between two of them share a matrix, and none is compared.
     pub boundaries_ns: Vec<i64>,
-    /// Requests that neighbouring windows must hold together to be compared: fewer tell too little
-    /// of how they are distributed. 0 compares each window by itself, as is done where windows are
-    /// not merged.
+    /// Requests that neighbouring windows must hold together to be compared, as few requests say little about their
+    /// distribution. 0 compares each window by itself; so does a fit that does not merge windows.
     pub group: Option<u64>,
-    /// Requests of files: they have dimensions of their own, and jumps alone set their offsets. So it is for traces of
-    /// that layer, unless they are told to have the dimension `object`.
+    /// Fits a model of files: these have dimensions of their own, and only jumps set their offsets. This is the default
+    /// for traces of files, unless the dimension `object` is asked for.
     pub files: bool,
     /// Bits that each cell of a chain of tables has to save; if given, the joint table is stored as such a chain.
     pub cell_bits: Option<f64>,

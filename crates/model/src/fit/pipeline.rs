@@ -41,7 +41,7 @@ impl Pipeline {
         Ok(Pipeline { encoder, full, empty, counter: Some(counter) })
     }
 
-    /// Takes the next batch, of which some columns go on to the counter. What the counter finds wrong may be told by a later call.
+    /// Takes the next batch, of which some columns go on to the counter. An error of the counter may come with a later call.
     pub fn count(&mut self, ahead: &mut Ahead) -> Result<()> {
         // A counter that ended in an error takes and returns nothing any more.
         if let Ok(mut encoded) = self.empty.recv() {

@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(line.counts, [4, 0, 0, 0, 0, 0, 2]);
         assert_eq!(line.matrices, [(6, 0), (1, 1)]);
         assert_eq!((line.span_ns(), line.starts().last()), (70, Some(&70)));
-        // The first of two equally common ops is told; the other has the rest.
+        // Of two equally common ops the first is counted; the other has the rest.
         assert_eq!(line.groups.windows, [6, 1]);
         assert_eq!(line.groups.ops, [OpCounts { code: 1, requests: vec![1, 2] }]);
     }

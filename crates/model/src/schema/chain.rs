@@ -34,8 +34,8 @@ pub struct Link {
     /// What it keeps of a dimension that it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tie: Option<Tie>,
-    /// How many of 256 requests of each matrix continue the one before, where the link says whether they do and is not
-    /// told by matrix.
+    /// How many of 256 requests of each matrix continue the one before. Only of a link that sets `resume` and is shared
+    /// by all matrices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub continues: Vec<u8>,
 }
@@ -73,7 +73,7 @@ pub struct Tie {
 /// A distribution over the buckets of a slice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Formula {
-    /// The matrix, where the link is told by matrix.
+    /// The matrix, where the link has a table for each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matrix: Option<u32>,
     /// Codes of what the link is given.

@@ -4,7 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::feature::Field;
 use crate::feature::recency::distances::Distances;
 use crate::schema::chain::{Chain, Formula};
-use crate::schema::dimension::{Role, check_set};
+use crate::schema::dimension::{Dimension, Role, check_set};
 use crate::schema::header::{Header, VERSION};
 use crate::schema::rule::Rule;
 
@@ -36,6 +36,10 @@ impl Header {
         }
         if let Some(what) = self.distances.as_ref().and_then(Distances::wrong) {
             return wrong(what);
+        }
+        let by_distance = |d: &Dimension| d.role == Role::Sets && d.feature.kind().field == Field::Distance;
+        if self.distances.is_none() && self.dimensions.iter().any(by_distance) {
+            return wrong("it draws by stack distances and has none");
         }
         self.check_tables()?;
         let (n, w) = (self.dimensions.len(), &self.windows);
@@ -160,7 +164,7 @@ fn most_ids(objects: usize) -> u32 {
     objects.saturating_mul(256).saturating_add(4096).min(MAX_OBJECTS as usize) as u32
 }
 
-/// Largest number of ops whose requests are told; op codes fit a byte.
+/// Largest number of ops that groups count; op codes fit a byte.
 const MAX_OPS: usize = 255;
 
 fn power_of_two(n: i64) -> bool {
@@ -182,26 +186,28 @@ impl Chain {
                 return wrong("a link is given a dimension twice, or one that no link before it sets");
             }
             if set.contains(&link.dimension) || !drawn.contains(&link.dimension) {
-                return wrong("a dimension is set twice, or is none that is drawn");
+                return wrong("a dimension is set twice, or is not drawn");
             }
             if let Some(tie) = &link.tie
                 && (!set.contains(&tie.dimension) || !tie.odds.is_finite() || tie.odds <= 0.0)
             {
-                return wrong("a link is tied to a dimension that no link before it sets, or by no odds");
+                return wrong(
+                    "a link is tied to a dimension that no link before it sets, or its odds are not above 0",
+                );
             }
             if !link.continues.is_empty() && link.by_matrix {
-                return wrong("a link that is told by matrix says of each what its cells tell");
+                return wrong("a link has shares by matrix beside tables by matrix");
             }
             set.push(link.dimension);
             let numbers = |formula: &Formula| formula.parameters.iter().all(|p| p.is_finite());
             if !link.formulas.iter().all(numbers) {
-                return wrong("a formula's parameter is no number");
+                return wrong("a formula's parameter is not a finite number");
             }
         }
         if set.len() != drawn.len() {
             return wrong("it does not set every dimension that is drawn");
         }
-        // How many requests have which op is told for every group of windows, so it must be exact.
+        // Groups of windows count the requests of each op, so this table must be exact.
         let first = &self.links[0];
         let op = header.dimensions[first.dimension].feature.kind().field == Field::Op;
         if !op || header.dimensions[first.dimension].role != Role::Sets || !first.by_matrix {

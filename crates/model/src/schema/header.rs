@@ -127,7 +127,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Whether nothing is told.
+    /// Whether there are no groups.
     pub fn is_empty(&self) -> bool {
         self.ops.is_empty()
     }

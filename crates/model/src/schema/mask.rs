@@ -91,7 +91,7 @@ impl Masks {
 #[inline(always)]
 fn one(resume: i64, reuse: i64, jump: i64, limit: u64) -> By {
     let mut by = if jump.unsigned_abs() < limit { By::Jump } else { By::Region };
-    // Without streams, a run is told by its jump.
+    // Without `resume`, a jump of 0 continues a run.
     by = if (reuse != NONE) & (jump != 0) { By::Reuse } else { by };
     by = if resume != NONE { By::Resume } else { by };
     let long_ago = (resume > LONG_AGO) | ((resume == NONE) & (reuse > LONG_AGO));

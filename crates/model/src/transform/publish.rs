@@ -15,8 +15,8 @@ impl Model {
     ///
     /// Names of objects, the time of the trace and of the fitting, the reader's warnings (they may hold names) and its
     /// counts are left out. Every exact value seen fewer than `least` times joins the bucket it would have been in, and
-    /// buckets that would tell so rare numbers more exactly than a 32nd of them are joined; of flags and results so rare
-    /// nothing is told. Lengths of files are never told exactly, however many requests a file has. Largest numbers, extents
+    /// buckets are joined where they would give so rare numbers more exactly than to a 32nd. So rare flags and results
+    /// are left out. Lengths of files are never exact, however many requests a file has. Largest numbers, extents
     /// and the length are rounded up to the end of their bucket, region (or 32nd) and window, and a window's length to
     /// three digits. What is left is counts of buckets and of windows.
     ///
@@ -29,7 +29,7 @@ impl Model {
         let mut largest = vec![0u32; header.dimensions.len()];
         for (d, dimension) in header.dimensions.iter_mut().enumerate() {
             let marginal = self.marginal(d, None)?;
-            // What a file is like is told by every request of it: many of them are one file's.
+            // Every request of a file repeats its length, so many requests may still be one file.
             let of_file = OF_FILES.contains(&dimension.feature.kind().name);
             let least = if of_file { u64::MAX } else { least };
             let map = rarer(dimension.feature, &dimension.rule, &marginal, least);
@@ -169,7 +169,7 @@ fn rarer(feature: FeatureId, rule: &Rule, marginal: &Cells, least: u64) -> Optio
     Some((new, Box::new(map)))
 }
 
-/// The rule of a category without its rare values, of which nothing is told any more; nothing where none is rare.
+/// The rule of a category without its rare values, which are left out; `None` where no value is rare.
 fn common(values: &[i64], marginal: &Cells, least: u64) -> Option<(Rule, CodeMap)> {
     let mut codes = vec![0u32; values.len() + 1];
     let mut kept = Vec::new();

@@ -81,7 +81,7 @@ impl Model {
             .ok_or_else(|| Error::new(ErrorKind::Asked, "no dimension of the model sets the op"))
     }
 
-    /// Multiplies a field's numbers in all dimensions that are about it; `how` is told the grain of each.
+    /// Multiplies a field's numbers in all dimensions that are about it; `how` gets the grain of each.
     fn stretched_all(self, field: Field, how: impl Fn(i64) -> Stretch) -> Result<Model> {
         let mut model = self;
         for d in 0..model.header.dimensions.len() {

@@ -97,9 +97,9 @@ fn alike(a: &Model, b: &Model) -> Result<()> {
     if layer != other {
         return Err(Error::new(
             ErrorKind::Asked,
-            format!("one draws requests of the layer {layer}, the other of {other}"),
+            format!("one model draws requests of the layer {layer}, the other of {other}"),
         )
-        .help("merge what is of one layer"));
+        .help("merge models of blocks with models of blocks, and models of files with models of files"));
     }
     let (mine, theirs) = (specs(a), specs(b));
     let differ = |spec: &Spec, others: &[Spec]| {

@@ -1,7 +1,7 @@
 //! In which directory a new file is.
 
 use crate::feature::files::catalog::{Catalog, ROOT};
-use crate::feature::{Context, Feature, Field, Kind, Rows, second};
+use crate::feature::{Field, Kind, each, second};
 use loadstone_trace::{NONE, Recency};
 use std::sync::Arc;
 
@@ -11,28 +11,33 @@ use std::sync::Arc;
 /// A request uses the directory that its object is in, and then the object, if that is a directory. A search finds
 /// file after file in the last directory; a copy works in two trees in turns. Source: stack distance (Mattson et al.,
 /// IBM Systems Journal 9, 1970) of directories in place of pages.
+pub(crate) const NEAR: Kind = Kind::new("near", Field::Near, "directory", "log2:1", |context| {
+    let mut directories = Recency::default();
+    directories.touch(0, u64::from(ROOT));
+    let mut near = Near { catalog: Arc::clone(&context.catalog), directories, seen: Vec::new() };
+    each(move |rows, i| {
+        let object = rows.object[i];
+        let known = near.seen.get(object as usize).copied().unwrap_or(false);
+        let number = if known { NONE } else { near.find(near.catalog.parent(object)) };
+        if let Some(second) = second(rows, i) {
+            near.touch(second);
+        }
+        near.touch(object);
+        number
+    })
+})
+.signed();
+
+/// Directories in the order in which they were used last, and the objects that were used.
 struct Near {
     catalog: Arc<Catalog>,
     directories: Recency,
     seen: Vec<bool>,
 }
 
-pub(crate) const KIND: Kind = Kind {
-    name: "near",
-    field: Field::Near,
-    unit: "directory",
-    signed: true,
-    rule: "log2:1",
-    make: |context: &Context| {
-        let mut directories = Recency::default();
-        directories.touch(0, u64::from(ROOT));
-        Box::new(Near { catalog: Arc::clone(&context.catalog), directories, seen: Vec::new() })
-    },
-};
-
 impl Near {
-    /// Uses what is around an object; whether that is new.
-    fn touch(&mut self, object: u32) -> bool {
+    /// Uses an object and what is around it.
+    fn touch(&mut self, object: u32) {
         let at = object as usize;
         if at >= self.seen.len() {
             self.seen.resize(at + 1, false);
@@ -41,7 +46,7 @@ impl Near {
         if let Some(own) = self.catalog.own(object) {
             self.directories.touch(0, u64::from(own));
         }
-        !std::mem::replace(&mut self.seen[at], true)
+        self.seen[at] = true;
     }
 
     /// The distance of a directory; where it is new, how many are, which are used then.
@@ -60,19 +65,5 @@ impl Near {
             self.directories.touch(0, u64::from(directory));
         }
         -(new.len() as i64)
-    }
-}
-
-impl Feature for Near {
-    fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
-        out.clear();
-        for (i, &object) in batch.object.iter().enumerate() {
-            let known = self.seen.get(object as usize).copied().unwrap_or(false);
-            out.push(if known { NONE } else { self.find(self.catalog.parent(object)) });
-            if let Some(second) = second(batch, i) {
-                self.touch(second);
-            }
-            self.touch(object);
-        }
     }
 }

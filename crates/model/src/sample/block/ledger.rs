@@ -1,16 +1,16 @@
 //! How many blocks are still owed to each stack distance.
 //!
-//! A draw says when the last block of its request was used; where a run leads, and when the other blocks of a request
-//! were used, follows from what was before. So not every request goes where its own draw says, but draws are owed:
-//! each puts as many blocks as it has on the account of its distance, and every block that is used is taken off the
-//! account of the distance at which it was. A place will do where its accounts are not overdrawn, and requests that may
-//! go anywhere go to what is owed most.
+//! A draw gives the stack distance of the last block of its request. The distances of its other blocks, and where a run
+//! leads, follow from earlier requests. So a request need not have its own distance; only the sums must be right. Each
+//! bucket of distances has an account. A draw adds its number of blocks to the account of its distance, and every block
+//! that is used is taken off the account of the distance at which it was found. A place is accepted while its accounts
+//! are not overdrawn. A request that may go anywhere goes to the account with the largest balance.
 //!
-//! Matrices most of whose requests come back soon have accounts of their own. Bursts go over so many blocks that what
-//! they take too much or too little of is more than a quiet phase after them has in all: were that to make up for it,
-//! none of its requests would come back where they should.
+//! Matrices most of whose requests come back soon have accounts of their own. A burst uses so many blocks that its error
+//! exceeds all blocks of a quiet phase after it: if that phase had to make up for it, none of its requests would come
+//! back where they should.
 
-use crate::feature::recency::distances::{Distances, MOST, fine};
+use crate::feature::recency::distances::{Distances, fine};
 use crate::sample::block::recall::Recall;
 use crate::sample::column::Column;
 use crate::schema::cells::Cells;
@@ -88,10 +88,9 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Of the cells of a model; `distances` are those of all blocks. Where they are not known, they are taken to be
-    /// those of the last ones.
+    /// Of the cells of a model; `distances` are those of all blocks.
     pub fn of<'a>(
-        distances: Option<&Distances>,
+        distances: &Distances,
         cells: impl Iterator<Item = &'a Cells> + Clone,
         tells: &Tells<'_>,
     ) -> Ledger {
@@ -129,11 +128,7 @@ impl Ledger {
             }
         }
         let draws: Vec<Draws> = draws.into_values().collect();
-        let ledger = match distances {
-            Some(distances) => Ledger::new(distances, &draws),
-            None => Ledger::new(&last_ones(&draws), &draws),
-        };
-        Ledger { soon, ..ledger }
+        Ledger { soon, ..Ledger::new(distances, &draws) }
     }
 
     /// For references at these distances, of draws by code.
@@ -358,29 +353,6 @@ impl Ledger {
     }
 }
 
-/// Distances as draws say them of the last blocks.
-fn last_ones(draws: &[Draws]) -> Distances {
-    let mut found = Distances { first: vec![0], references: vec![0], ..Distances::default() };
-    let mut used: Vec<(u64, u64)> = Vec::new();
-    for Draws { recall, blocks: [others, soon], .. } in draws {
-        let blocks = others + soon;
-        match *recall {
-            Recall::Used(low, _) => used.push((low, blocks as u64)),
-            _ => found.new = found.new.saturating_add(blocks as u64),
-        }
-    }
-    used.sort_unstable();
-    for (low, blocks) in used {
-        if found.first.len() < MOST && found.first.last().is_some_and(|first| *first < low) {
-            found.first.push(low);
-            found.references.push(0);
-        }
-        let last = found.references.last_mut().expect("one");
-        *last = last.saturating_add(blocks);
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -459,17 +431,6 @@ mod tests {
                 prop_assert!(!ledger.owes(distance));
             }
         }
-    }
-
-    #[test]
-    fn what_is_not_told_of_all_blocks_is_taken_from_the_last_ones() {
-        let draws = [
-            (Recall::New, [30.0, 0.0]),
-            (Recall::Used(8, 9), [15.0, 5.0]),
-            (Recall::Used(0, 1), [10.0, 0.0]),
-        ];
-        let found = last_ones(&draws.map(|(recall, blocks)| Draws { code: 0, recall, blocks }));
-        assert_eq!(found, Distances { new: 30, first: vec![0, 8], references: vec![10, 20] });
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Where a generated request goes: inside its object, and where what was drawn leads to.
 
 use crate::error::Result;
-use crate::feature::offsets::op_jump::{CLASSES, class};
+use crate::feature::offsets::{CLASSES, class};
 use crate::feature::recent::REACH;
 use crate::feature::{Field, Kept, PAGE};
 use crate::random::{Random, below};
@@ -79,6 +79,16 @@ pub(crate) struct Placement {
 pub(crate) struct Misfit {
     /// The remainder in a page at which it could go on.
     pub rest: Option<i64>,
+}
+
+/// Where an earlier request ended.
+#[derive(Clone, Copy)]
+struct Left {
+    end: i64,
+    /// Requests since.
+    ago: i64,
+    /// Whether blocks from there on were used when they should have been.
+    suits: bool,
 }
 
 /// What an offset is looked for.
@@ -223,15 +233,15 @@ impl Places {
             let range = self.resume.numbers.range(leads.resume);
             let mut from = self.going_on(&wanted, ages(range, rng));
             // One that goes on from the request before cannot go on from another.
-            let will_do = |(end, _): &(i64, i64)| self.is_aligned(&wanted, *end) && self.suits(&wanted, *end);
+            let will_do = |from: &Left| self.is_aligned(&wanted, from.end) && from.suits;
             if fit != Fit::Exact && range.0 > 1 && !from.as_ref().is_some_and(will_do) {
                 from = self.going_on(&wanted, 2..AGED).or(from);
             }
-            if let Some((end, _)) = from.filter(|(end, _)| wanted.strict && !self.suits(&wanted, *end)) {
-                return Err(Misfit { rest: Some(end % PAGE) });
+            if let Some(from) = from.filter(|from| wanted.strict && !from.suits) {
+                return Err(Misfit { rest: Some(from.end % PAGE) });
             }
-            ended = from.map_or(0, |(_, ago)| ago);
-            let end = from.map(|(end, _)| end).or(last).filter(|offset| *offset <= wanted.most);
+            ended = from.map_or(0, |from| from.ago);
+            let end = from.map(|from| from.end).or(last).filter(|offset| *offset <= wanted.most);
             if let Some(offset) = end.filter(|offset| !self.is_aligned(&wanted, *offset) && size != NONE) {
                 if fit == Fit::Exact || fit == Fit::Aged {
                     return Err(Misfit { rest: Some(offset % PAGE) });
@@ -354,10 +364,10 @@ impl Places {
         other.filter(|_| !strict)
     }
 
-    /// The end of a request of the same op of one of these ages, and its age: best one where the remainder is right,
+    /// Where a request of the same op of one of these ages ended: best one where the remainder is right,
     /// and that leads to blocks that were used when they should have been.
     #[inline]
-    fn going_on(&self, wanted: &Wanted, ages: impl Iterator<Item = i64>) -> Option<(i64, i64)> {
+    fn going_on(&self, wanted: &Wanted, ages: impl Iterator<Item = i64>) -> Option<Left> {
         let open = self.open.as_ref()?;
         let (mut best, mut asks) = (None, 0);
         for ago in ages {
@@ -371,12 +381,13 @@ impl Places {
                 continue;
             }
             asks += 1;
-            let likeness = (aligned, self.suits(wanted, end));
+            let suits = self.suits(wanted, end);
+            let (likeness, from) = ((aligned, suits), Left { end, ago, suits });
             if likeness == (true, true) {
-                return Some((end, ago));
+                return Some(from);
             }
             if best.is_none_or(|(least, _)| likeness > least) {
-                best = Some((likeness, (end, ago)));
+                best = Some((likeness, from));
             }
         }
         best.map(|(_, from)| from)
@@ -425,7 +436,7 @@ impl Places {
         pick(page.0, page.1, modulus, rest, rng).unwrap_or_else(|| wrap(offset, wanted.most, self.grain))
     }
 
-    /// An offset in the region, and not near the last request where near ones are told by the jump.
+    /// An offset in the region; not near the last request where the jump sets near offsets.
     #[inline]
     fn far(&self, wanted: &Wanted, rng: &mut Random) -> Option<i64> {
         let (low, high) = self.interval(wanted);

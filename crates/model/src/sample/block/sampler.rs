@@ -1,7 +1,7 @@
 //! Drawing requests of blocks: which cell comes next, and what becomes of it.
 
 use crate::error::Result;
-use crate::feature::offsets::run;
+use crate::feature::offsets::Run;
 use crate::feature::{Field, Kept, PAGE};
 use crate::model::Model;
 use crate::random::below;
@@ -64,7 +64,7 @@ pub struct BlockSampler {
     places: Places,
     /// Of a model that draws think times.
     waits: Option<Waits>,
-    run: run::State,
+    run: Run,
     /// Codes of remainders in a page, where the model tells them.
     code_align: Option<Codes>,
     /// What each matrix is drawn from, once it is.
@@ -79,13 +79,9 @@ impl BlockSampler {
     pub(in crate::sample) fn new(model: &Arc<Model>, seed: u64) -> Result<BlockSampler> {
         let (stream, columns) = (Stream::new(model, seed)?, Columns::of(model));
         let (align, distance) = (columns.find(Field::Align)?, columns.find(Field::Distance)?);
-        let ledger = distance.as_ref().map(|distance| {
+        let ledger = distance.as_ref().zip(model.header.distances.as_ref()).map(|(distance, all)| {
             let tells = Tells { distance, op: &stream.op, size: &stream.size, align: align.as_ref() };
-            Ledger::of(
-                model.header.distances.as_ref(),
-                model.matrices.iter().map(|m| &m.tables[columns.table()]),
-                &tells,
-            )
+            Ledger::of(all, model.matrices.iter().map(|m| &m.tables[columns.table()]), &tells)
         });
         let waits = match Field::WAITS.map(|field| columns.find(field)) {
             [Ok(Some(actor)), Ok(Some(after)), Ok(Some(think))] => Some(Waits::new(actor, after, think)),
@@ -95,7 +91,7 @@ impl BlockSampler {
             object: columns.column(Field::Object)?,
             places: Places::new(&columns, ledger)?,
             waits,
-            run: run::State::default(),
+            run: Run::default(),
             code_align: columns.dimension(Field::Align).map(|align| Codes::new(&align.rule)),
             joints: (0..model.matrices.len()).map(|_| None).collect(),
             order: None,
