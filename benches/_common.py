@@ -9,6 +9,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -160,6 +161,8 @@ def main(
     parser.add_argument("--results", type=Path, default=RESULTS, help="where figures are kept")
     options(parser)
     args = parser.parse_args()
+    # Whoever ends it with a signal expects nothing to stay mounted or attached.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     name = Path(sys.argv[0]).stem
     own = {"only", "rounds", "scratch", "results"}
     changed = {key: value for key, value in vars(args).items() if value != parser.get_default(key)}

@@ -10,7 +10,6 @@ evaluation (``loadstone evaluate``): the share of its usable parameters. What is
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -79,6 +78,4 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 if __name__ == "__main__":
-    # Whoever ends it with a signal expects nothing to stay mounted, either.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     main(__doc__, FIGURES, {"evaluate": evaluate}, rounds=1, options=options)

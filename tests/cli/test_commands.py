@@ -284,6 +284,7 @@ def test_an_output_replaces_no_part_of_a_bundle_behind_a_mount(tmp_path, loadsto
     assert json.loads((bundle / "summary.json").read_text())
 
 
+@pytest.mark.slow
 def test_what_is_made_of_a_private_file_is_private(public, loadstone, root):
     os.umask(0o022)
     private, tree = public / "t.parquet", public / "tree"

@@ -181,6 +181,7 @@ def test_texts_of_scripts_do_not_double_without_end(loadstone: Any, tmp_path: Pa
     assert "s.f:19:" in done.stderr and "longer than 1,048,576 letters" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_plan_makes_files_only_where_the_command_line_says(tmp_path, loadstone):
     mine, elsewhere = tmp_path / "mine", tmp_path / "elsewhere"
     mine.mkdir(), elsewhere.mkdir()

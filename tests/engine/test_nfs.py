@@ -129,6 +129,7 @@ def test_no_name_leads_out_of_its_tree(loadstone: Callable[..., Any], tmp_path: 
     assert {path.name for path in tmp_path.iterdir()} == {"a.nfsdump", "outside", "tree"}
 
 
+@pytest.mark.slow
 def test_many_files_need_few_descriptors(loadstone: Callable[..., Any], tmp_path: Path) -> None:
     lines = []
     for i in range(20000):

@@ -270,6 +270,7 @@ def observing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_what_is_only_observed_can_be_read_and_plotted_alone(
     loadstone: Callable[..., Any], observing: Path, tmp_path: Path
 ) -> None:

@@ -127,6 +127,7 @@ def test_changes_of_a_trace_are_found(two: Path, loadstone: Callable[..., Any], 
         models.find_boundaries(two, penalty=0)
 
 
+@pytest.mark.slow
 def test_pictures_over_time(two: Path, loadstone: Callable[..., Any], tmp_path: Path) -> None:
     model, picture = tmp_path / "a.mdh", tmp_path / "a.png"
     models.fit(TRACE).save(model)

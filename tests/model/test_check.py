@@ -111,6 +111,7 @@ def test_a_model_without_memory_loses_the_cache(found: dict[str, Any]) -> None:
     assert lost["miss_ratio"]["mean"] > found["miss_ratio"]["mean"]
 
 
+@pytest.mark.slow
 def test_the_command_says_it_in_words_json_and_a_picture(
     loadstone: Callable[..., Any], tmp_path: Path
 ) -> None:

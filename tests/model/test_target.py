@@ -46,6 +46,7 @@ def test_a_coarse_error_is_met_by_a_smaller_model(trace: Path) -> None:
     assert len(coarse) < len(fine) and coarse[-1].bytes < fine[-1].bytes
 
 
+@pytest.mark.slow
 def test_what_cannot_be_met_says_so_and_writes_the_best(
     loadstone: Callable[..., Any], tmp_path: Path
 ) -> None:
