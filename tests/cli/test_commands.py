@@ -185,7 +185,7 @@ def test_an_output_takes_the_place_of_no_input(tmp_path, loadstone, root):
         done = loadstone(*verb, tmp_path / "c", "-o", part, "--force", status=2)
         assert "is what is read" in done.stderr and part.read_bytes() == whole
     done = loadstone(
-        "trace", "convert", tmp_path / "c", "-o", tmp_path / "c", "--to", "blktrace", "--force", status=1
+        "trace", "convert", tmp_path / "c", "-o", tmp_path / "c", "--to", "blktrace", "--force", status=2
     )
     assert f"{part}: is what is read" in done.stderr and part.read_bytes() == whole
     bundle = tmp_path / "b"

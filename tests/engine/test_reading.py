@@ -225,7 +225,7 @@ def test_arrivals_are_read_as_the_plan_says(tmp_path, loadstone):
     path.write_text("\n".join(MQSIM) + "\n")
     options = ("--on", "null:", "--requests", 100, "--arrival", f"trace:{path}")
     failed = loadstone("run", "randread", *options, status=1)
-    assert "--format mqsim" in failed.stderr
+    assert "`format` mqsim" in failed.stderr
     assert "--arrival takes no options of reading: convert the trace" in failed.stderr
     plan = plan_uniform("randread", Path("null:"), RunOptions(requests=100, arrival=f"trace:{path}"))
     plan["artefacts"][0]["reading"] = {"format": "mqsim"}

@@ -78,7 +78,7 @@ def test_a_plan_says_its_place(tmp_path):
         parts.check({"version": 0})
     assert caught.value.place is None
     assert caught.value.column
-    plan = loadstone.job("randread", on="null:", options=RunOptions(size="1m")).plans[0]
+    plan = loadstone.job("randread", on="null:", options=RunOptions(size="1m", requests=5)).plans[0]
     path = tmp_path / "p.json"
     path.write_text(json.dumps({**plan, "interval_ns": 1}))
     with pytest.raises(loadstone.PlanError) as caught:

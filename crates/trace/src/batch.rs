@@ -77,6 +77,9 @@ pub trait Requests: Send {
     /// Replaces the content of `batch` by the next requests; `false` when there are none left.
     ///
     /// A returned batch is never empty; its length is the stream's choice (some ten thousand).
+    ///
+    /// # Errors
+    /// What keeps the stream from going on, such as damage of a file; it has ended then.
     fn next(&mut self, batch: &mut Batch) -> Result<bool>;
 }
 

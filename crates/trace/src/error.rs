@@ -77,7 +77,8 @@ impl Error {
     /// A file that is not there.
     pub fn missing(path: &Path) -> Self {
         let error = Error::new(ErrorKind::Io, "there is no such file").path(path).help("check the path");
-        Error { cause: Some(std::io::ErrorKind::NotFound.into()), ..error }
+        // ENOENT, which callers may look at.
+        Error { cause: Some(std::io::Error::from_raw_os_error(2)), ..error }
     }
 
     /// What kind of thing went wrong.

@@ -54,24 +54,3 @@ fn each_kind_is_told() {
     assert_eq!(missing.cause().map(std::io::Error::kind), Some(std::io::ErrorKind::NotFound));
     assert_eq!(missing.file(), Some(Path::new("nonesuch")));
 }
-
-#[test]
-fn what_cannot_be_read_is_no_damage_that_is_passed_over() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("trace.blktrace.0");
-    let bytes: Vec<u8> = (0..400_000).flat_map(record).collect();
-    std::fs::write(&path, &bytes).expect("it is written");
-    let options = OpenOptions { max_damaged: 1, ..of("blktrace") };
-    let mut reader = open(std::slice::from_ref(&path), &options).expect("it is opened");
-    let mut batch = Batch::default();
-    assert!(reader.next(&mut batch).expect("the first requests"));
-    let file = std::fs::OpenOptions::new().write(true).open(&path).expect("it is there");
-    file.set_len(bytes.len() as u64 / 2 / 48 * 48 + 7).expect("it is cut");
-    let error = loop {
-        match reader.next(&mut batch) {
-            Ok(more) => assert!(more, "a file that was cut while it was read ended as if it were whole"),
-            Err(error) => break error,
-        }
-    };
-    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
-}

@@ -58,6 +58,9 @@ fn order(head: &[u8]) -> Option<bool> {
 }
 
 /// Opens what [`begins`].
+///
+/// # Errors
+/// When the first blocks are damaged.
 pub fn read(packets: Cursor, options: &OpenOptions) -> Opened {
     let mut file = Pcapng { packets, big: false, interfaces: Vec::new(), tick: 0, lost: 0 };
     let head = file.packets.peek(FRAME)?;
