@@ -497,6 +497,7 @@ def test_a_capture_that_a_plan_names_is_an_input(public, loadstone, shared_trace
     plan = public / "plan.json"
     plan.write_text(loadstone("replay", public / "loop0", "--on", "null:", "--dry-run", "--json").stdout)
     assert _mode(plan) == 0o644 and denied_of(str(plan)) == 0o044
+    assert denied_of(f"trace:{public / 'loop0'}") == 0o044
 
 
 def test_what_nobody_else_can_reach_is_private(public, loadstone, root):

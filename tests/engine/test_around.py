@@ -544,3 +544,25 @@ def test_btrfs_is_mounted_again(tmp_path, need_root, need_tools):
         assert f"unmounted {mount} and mounted it again" in summary["notes"]
     finally:
         sh("umount", mount)
+
+
+@pytest.mark.root
+def test_a_device_is_mounted_whatever_bytes_the_place_has(tmp_path, need_root, need_tools):
+    """Also where another mount point is no text."""
+    need_tools("losetup", "mkfs.ext4")
+    odd, mount = os.path.join(os.fsencode(tmp_path), b"odd\xff"), tmp_path / "mnt"
+    with (tmp_path / "image").open("wb") as file:
+        file.truncate(16 * MIB)
+    sh("mkfs.ext4", "-q", "-F", tmp_path / "image")
+    os.mkdir(odd)
+    mount.mkdir()
+    subprocess.run([b"mount", b"-t", b"tmpfs", b"none", odd], check=True)
+    try:
+        sh("mount", "-o", "loop", tmp_path / "image", mount)
+        device = sh("findmnt", "-n", "-o", "SOURCE", mount)
+        options = RunOptions(requests=1, allow_destroy=[device])
+        with pytest.raises(Error, match=f"is mounted at {mount}"):
+            execute(plan_uniform("randwrite", device, options))
+        sh("umount", mount)
+    finally:
+        subprocess.run([b"umount", odd], check=True)

@@ -75,8 +75,13 @@ def test_the_plan_of_a_bundle_runs_again_when_its_target_is_named(tmp_path, load
             lambda plan, at: plan["steps"].insert(1, {"step": "drop_caches", "host": True}),
             ("--cache", "drop-host"),
         ),
+        (lambda plan, at: plan["workers"][0].update(nice=-20), ("--nice", "-20")),
+        (
+            lambda plan, at: plan["workers"][0].update(ioprio={"class": "realtime", "level": 0}),
+            ("--ioprio", "realtime:0"),
+        ),
     ],
-    ids=["log", "state", "memory", "remount", "host"],
+    ids=["log", "state", "memory", "remount", "host", "nice", "ioprio"],
 )
 def test_what_a_plan_does_beside_its_targets_is_named_too(saved, tmp_path, loadstone, change, names):
     plan = saved(lambda plan: change(plan, tmp_path))

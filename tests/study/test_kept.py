@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import loadstone
 from loadstone import Error
 from loadstone.bundle import Bundle, Series
 from loadstone.errors import Kept
@@ -610,3 +612,31 @@ def test_a_run_whose_results_are_being_written_is_not_interrupted(tmp_path):
                 os._exit(0)
         os.waitpid(child, 0)
         assert Bundle.read(out).summary["requests"] > 0
+
+
+def limited(mebibytes):
+    return lambda: resource.setrlimit(resource.RLIMIT_AS, (mebibytes << 20,) * 2)
+
+
+def test_what_judging_needs_is_there_before_anything_is_measured(tmp_path, root):
+    """OpenBLAS asks for memory without end where a limit leaves none."""
+    done = subprocess.run(
+        [sys.executable, "-m", "loadstone", "evaluate", root / "examples/loop0.parquet", "--on", "null:",
+         "--duration", "1s", "--repeat", "2", "--out", tmp_path / "e", "-q"],
+        preexec_fn=limited(400), capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 1 and "too little to load scipy.stats" in done.stderr
+    assert not os.listdir(tmp_path)
+
+
+def test_what_cannot_be_read_once_it_is_there_is_told_with_its_place(tmp_path, monkeypatch):
+    def fails(path):
+        raise MemoryError
+
+    monkeypatch.setattr(Bundle, "read", fails)
+    job = loadstone.job("randread", "null:", loadstone.RunOptions(requests=9, size="1m"))
+    with pytest.raises(Kept, match=r"results are in .*b, and cannot be read now: memory ran out") as kept:
+        loadstone.run(job, out=tmp_path / "b")
+    monkeypatch.undo()
+    assert kept.value.bundle == tmp_path / "b"
+    assert Bundle.read(tmp_path / "b").summary["requests"] == 9

@@ -23,7 +23,7 @@ pub use folder::{Folder, keep_folder, sweep_folders};
 pub use lookup::{Links, Parents, open_at, parent, split};
 pub use mark::{Identity, MARK, Mark, is_mark};
 pub use memory::available_memory;
-pub use mounts::refuse_mounts;
+pub use mounts::{mount_table, refuse_mounts};
 pub use opened::{Lock, lock, lock_patiently, open_for_reading, open_regular, while_waiting};
 pub use remove::{clear, clear_but, clear_where, look, remove_tree};
 pub use unnamed::unnamed;

@@ -4,6 +4,14 @@ use crate::{Dir, Error, Result};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 
+/// The mounts that this process sees, a line each (proc_pid_mountinfo(5)). Bytes of paths that are no UTF-8 are replaced.
+///
+/// # Errors
+/// When /proc does not tell.
+pub fn mount_table() -> std::io::Result<String> {
+    Ok(String::from_utf8_lossy(&std::fs::read("/proc/self/mountinfo")?).into_owned())
+}
+
 /// Refuses a directory in which something is mounted: a file system, or a directory or file by a bind mount.
 ///
 /// # Errors

@@ -52,7 +52,8 @@ def folder(path: Path) -> Path:
 def read_json(path: Path) -> dict[str, Any]:
     """Reads one JSON object; the error names file and line."""
     with opened(path) as file:
-        data = file.read(_LARGEST + 1)
+        # As large as it is, as all that is asked for is allocated.
+        data = file.read(min(os.fstat(file.fileno()).st_size, _LARGEST) + 1)
     if len(data) > _LARGEST:
         raise Error(f"{path}: has more than {_LARGEST >> 20} MiB, which no bundle needs; it is damaged")
     try:

@@ -140,6 +140,8 @@ def main() -> None:
         _fail(
             f"{visible(name, lines=False)}: no text in UTF-8, as names must be here; give it another name", 1
         )
+    except MemoryError:
+        _fail("memory ran out; raise the limit (ulimit -v), or give less to do", 1)
     except Kept as error:
         _fail(str(error), _signals.status() if error.interrupted else 1)
     except loadstone.Error as error:

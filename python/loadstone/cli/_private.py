@@ -76,10 +76,11 @@ def _files(read: str) -> list[str]:
         inner = [os.path.join(read, name) for name in ("summary.json", "bundle.json")]
         return [read, *filter(os.path.exists, inner)]
     kind, _, named = read.partition(":")
-    if kind in ("trace", "dataset") and named:
+    if kind == "dataset" and named:
         # One snapshot of a dataset: FILE@NUMBER.
         return [named if os.path.exists(named) else named.rpartition("@")[0] or named]
-    return trace_files(read)
+    name = named if kind == "trace" and named else read
+    return [name] if os.path.lexists(name) else trace_files(name)
 
 
 def _denied_of_file(file: str) -> int:

@@ -86,6 +86,15 @@ def _outside(plan: dict[str, Any], path: str, options: RunOptions) -> None:
     if limit is not None and options.memory_limit is None:
         what = "moves this process into a memory cgroup of its own"
         raise Error(f"{path}: {what}; name the limit, too: `memory_limit` {limit}")
+    for worker in plan["workers"]:
+        if worker.get("nice", 0) < 0 and options.nice is None:
+            what = f"takes CPU time from others, with niceness {worker['nice']}"
+            raise Error(f"{path}: {what}; name it, too: `nice` {worker['nice']}")
+        wish = worker.get("ioprio") or {}
+        if wish.get("class") == "realtime" and options.ioprio is None:
+            text = f"realtime:{wish.get('level', 4)}"
+            what = f"takes the disk from others, with I/O priority {text}"
+            raise Error(f"{path}: {what}; name it, too: `ioprio` {text}")
     for step in plan["steps"] if options.cache is None else ():
         if step["step"] == "remount":
             what = "unmounts and mounts the file systems of its targets"

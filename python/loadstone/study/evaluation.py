@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from loadstone import Error, _core
-from loadstone._extras import need
+from loadstone._extras import load
 from loadstone._scratch import scratch
 from loadstone.bundle import Bundle, Series, check_free
 from loadstone.bundle.figures import not_written_back
@@ -234,7 +234,7 @@ def _performed(
 
 def _check(s: Settings) -> None:
     # The distances are judged when all has run.
-    need("scipy")
+    load("scipy.stats")
     for name in s.options.given():
         if name not in EVALUATED:
             raise Unused(name, None, "evaluations have no such option; leave it out")

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from loadstone import Error, _core
 from loadstone._files import is_part
@@ -40,6 +40,8 @@ from loadstone.workload.performing import window_figures
 
 if TYPE_CHECKING:
     from loadstone.plan.actions import Window
+
+Whole = TypeVar("Whole", bound=Bundle)
 
 SETTLE = 3.0
 """Longest wait for a device to be let go of, seconds."""
@@ -101,7 +103,7 @@ def run_plan(
     """
     with Making(Path(out), force) as making:
         late = _run_into(making, None, plan, observe or ObserveOptions(), on_live, windows, by, workload)
-    found = Bundle.read(making.path)
+    found = _read(Bundle.read, making.path)
     if late and not found.partial:
         text = f"interrupted when the run had ended; its results are whole in {found.path}"
         raise Kept(text, found.summary, found.path, interrupted=True)
@@ -242,7 +244,16 @@ def _told(path: Path, summary: Mapping[str, Any], failure: Exception | None, run
     if text := summary["failure"]:
         what = "1 run is" if runs == 1 else f"{runs} runs are"
         raise Kept(f"{text}; {what} kept in {path}", summary, path) from failure
-    return Series.read(path)
+    return _read(Series.read, path)
+
+
+def _read(read: Callable[[Path], Whole], path: Path) -> Whole:
+    """What was written just now; what fails then loses nothing."""
+    try:
+        return read(path)
+    except (Error, OSError, MemoryError) as error:
+        text = f"the results are in {path}, and cannot be read now: {str(error) or 'memory ran out'}"
+        raise Kept(text, None, path) from error
 
 
 def _run_into(

@@ -194,7 +194,7 @@ pub fn refuse_shared(path: &Path, meta: &Metadata) -> Result<()> {
         let what = format!("seems to back /dev/{name}; detach that first (losetup -d /dev/{name})");
         return Err(Error::target(path, what));
     }
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mounts = loadstone_files::mount_table().unwrap_or_default();
     for device in
         below[1..].iter().filter_map(|on| if let On::Device(device) = on { Some(*device) } else { None })
     {

@@ -39,8 +39,9 @@ impl Limited {
     /// When there is no memory cgroup, or it may not be used.
     pub fn enter(limit: u64) -> Result<Limited> {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        let found = Hierarchy::of(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo"))
-            .ok_or_else(|| refused("no memory cgroup is mounted here (neither version 1 nor 2)", None))?;
+        let found =
+            Hierarchy::of(&read("/proc/self/cgroup"), &loadstone_files::mount_table().unwrap_or_default())
+                .ok_or_else(|| refused("no memory cgroup is mounted here (neither version 1 nor 2)", None))?;
         let parent = found.parent()?;
         sweep(&parent);
         static NUMBER: AtomicU32 = AtomicU32::new(0);

@@ -160,8 +160,8 @@ fn unescape(text: &str) -> PathBuf {
 }
 
 fn mounts() -> Result<Vec<Mount>> {
-    let table = std::fs::read_to_string("/proc/self/mountinfo")
-        .map_err(|e| Error::system("reading /proc/self/mountinfo", e))?;
+    let table =
+        loadstone_files::mount_table().map_err(|e| Error::system("reading /proc/self/mountinfo", e))?;
     Ok(table.lines().filter_map(Mount::parse).collect())
 }
 

@@ -571,7 +571,7 @@ fn size_of(path: &Path, mut file: &File) -> Result<u64> {
 fn refuse_held(path: &Path, meta: &std::fs::Metadata, writes: bool) -> Result<()> {
     let (major, minor) = (libc::major(meta.rdev()), libc::minor(meta.rdev()));
     let number = format!("{major}:{minor}");
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mounts = loadstone_files::mount_table().unwrap_or_default();
     if let Some(line) = mounts.lines().find(|l| l.split(' ').nth(2) == Some(number.as_str())) {
         let at = line.split(' ').nth(4).unwrap_or("?");
         return Err(Error::target(

@@ -458,7 +458,9 @@ mod tests {
             batch.latency.resize(rows, loadstone_trace::NONE);
             batch.time.resize(rows, 0);
             batch.op.resize(rows, 0);
-            (batch.object.resize(rows, 0), batch.flags.resize(rows, 0), batch.actor.resize(rows, 0));
+            batch.object.resize(rows, 0);
+            batch.flags.resize(rows, 0);
+            batch.actor.resize(rows, 0);
             self.0 -= rows as u64;
             Ok(!batch.is_empty())
         }

@@ -54,7 +54,12 @@ pub fn git(repo: &Path) -> Command {
         command.env("GIT_CEILING_DIRECTORIES", above);
     }
     // Nothing is fetched, written or translated.
-    command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C");
+    // Older git fetches lazily all the same, and then through no protocol.
+    command
+        .env("GIT_NO_LAZY_FETCH", "1")
+        .env("GIT_ALLOW_PROTOCOL", "none")
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("LC_ALL", "C");
     command
 }
 
