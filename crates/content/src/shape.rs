@@ -109,6 +109,11 @@ impl Shape {
         })
     }
 
+    /// With so many references of one string each, and random bytes.
+    pub(crate) fn of_matches(size: usize, turns: usize, random: usize) -> Shape {
+        Shape { size, turns, random: random.min(size), strings: turns }
+    }
+
     /// With strings of so many bytes.
     fn fitted(compressed: f64, size: usize, string: f64) -> Shape {
         let mut fit = Fit::new(compressed, size, string);
