@@ -3,7 +3,7 @@
 use crate::border::{Borders, FIRST};
 use crate::generator::{Generator, Id};
 use crate::resemblance::{Resemblance, SLOT};
-use crate::texture::Texture;
+use crate::texture::{Texture, common_table};
 use crate::{Cutter, Result, Shape};
 use std::ops::Range;
 
@@ -33,6 +33,8 @@ impl From<f64> for Ratios {
     }
 }
 
+/// Lowest ratio of lz4 by which chunks that resemble others have ratios of both codecs.
+const LEAST_RATIO: f64 = 1.4;
 /// What the tail of a chunk costs Zstandard beside its bytes, which are other ones than literals are: a longer table of codes.
 const TAIL_CODES: f64 = 50.0;
 
@@ -114,6 +116,8 @@ impl ChunkMaker {
         let compressed = length as f64 / ratio - tail as f64;
         let by_lz4 = ratios.lz4.map(|lz4| length as f64 / lz4 - tail as f64);
         let coded = if tail > 0 { compressed - TAIL_CODES } else { compressed };
+        // Runs that are short enough for lz4 are not found again in neighbours where there are few matches.
+        let by_lz4 = by_lz4.filter(|lz4| self.resemblance.is_none() || lz4 * LEAST_RATIO < body.len() as f64);
         if let Some(texture) = by_lz4.and_then(|lz4| Texture::of(body.len(), lz4, coded)) {
             self.weave(&texture, neighbour, pass, body);
             body[..STAMP].copy_from_slice(&stamp);
@@ -166,6 +170,7 @@ impl ChunkMaker {
     /// Makes matches and literals of random bytes.
     fn weave(&self, texture: &Texture, neighbour: u32, pass: u64, body: &mut [u8]) {
         let common = self.resemblance.map(|all| all.of_texture(texture));
+        let own = texture.table(common.map_or(0.0, Resemblance::share));
         let mut nth = 0;
         let random = &mut |body: &mut [u8], range: Range<usize>, _: usize| {
             let run = &mut body[range];
@@ -173,9 +178,9 @@ impl ChunkMaker {
             let table = match pool.filter(|_| run.len() <= SLOT) {
                 Some(pool) => {
                     pool.fill(&self.generator, run);
-                    texture.common_table()
+                    common_table()
                 }
-                None => texture.table(),
+                None => own,
             };
             run.iter_mut().for_each(|byte| *byte = table[usize::from(*byte)]);
             nth += 1;

@@ -69,13 +69,15 @@ impl Resemblance {
     /// Of a chunk that has matches and literals: shares of its runs of literals.
     pub fn of_texture(self, texture: &Texture) -> Resemblance {
         let [near, far] = self.asked;
-        let far = texture.common((far - near * FURTHER_ON).max(0.0), false) / all_but_one(FURTHER);
-        let near = match self.group {
-            1 => 0.0,
-            group => texture.common(near * all_but_one(group), true) / all_but_one(group),
-        };
+        let far = texture.common((far - near * FURTHER_ON).max(0.0)) / all_but_one(FURTHER);
+        let near = if self.group == 1 { 0.0 } else { texture.common(near) };
         let near = near.min(MOST);
         Resemblance { near, far: far.min(MOST - near), ..self }
+    }
+
+    /// The share that is in common with others.
+    pub fn share(self) -> f64 {
+        self.near + self.far
     }
 
     /// Where the run of literals comes from that is the `nth` of a chunk, if it has it in common with others.

@@ -20,31 +20,35 @@ const LEAST_MATCH: f64 = 6.0;
 const LEAST_LITERALS: f64 = 16.0;
 /// What lz4 writes for a block besides, bytes.
 const LZ4_HEAD: f64 = 8.0;
+/// How far back matches lead at most, bytes. What a chunk takes over of others, and what a reader cuts apart, keeps most of them.
+const REACH: usize = 1 << 10;
 /// Rounds after which lengths and costs of matches fit each other.
 const ROUNDS: usize = 20;
 
 /// What a match costs lz4 and Zstandard by its mean length, bytes.
 const COST: [(f64, [f64; 2]); 10] = [
-    (6.0, [3.9, 2.62]),
-    (9.0, [3.95, 2.85]),
-    (13.0, [4.25, 3.2]),
-    (20.0, [5.05, 3.65]),
-    (30.0, [5.95, 4.2]),
-    (45.0, [6.9, 4.9]),
-    (70.0, [8.0, 5.9]),
-    (110.0, [9.3, 7.2]),
-    (200.0, [11.0, 8.8]),
-    (500.0, [13.0, 11.5]),
+    (6.0, [3.85, 2.42]),
+    (9.0, [3.9, 2.65]),
+    (13.0, [4.2, 3.0]),
+    (20.0, [5.0, 3.45]),
+    (30.0, [5.9, 4.0]),
+    (45.0, [6.85, 4.7]),
+    (70.0, [7.95, 5.7]),
+    (110.0, [9.25, 7.0]),
+    (200.0, [10.95, 8.6]),
+    (500.0, [12.95, 11.3]),
 ];
 /// What Zstandard writes for a block besides, by the entropy of literals in bits: its table of codes is most of it.
 const ZSTD_HEAD: [(f64, f64); 8] =
     [(2.0, 5.0), (3.0, 11.0), (4.0, 45.0), (5.0, 68.0), (6.0, 84.0), (7.0, 89.0), (7.8, 90.0), (8.0, 18.0)];
 /// Mean length of a run of literals by the ratio of lz4, such that zlib makes 0.91 to 1 of what Zstandard does at level 1, as of
 /// source text, programs and compiled code.
-const RUN: [(f64, f64); 6] = [(1.3, 7.0), (1.65, 10.0), (2.0, 15.0), (2.3, 20.0), (2.9, 33.0), (3.5, 40.0)];
+const RUN: [(f64, f64); 6] = [(1.3, 6.0), (1.65, 8.0), (2.0, 12.0), (2.3, 16.0), (2.9, 26.0), (3.5, 32.0)];
 
 /// Of what runs that are found again save so much is seen: some are cut apart, some are out of reach.
 const FOUND: f64 = 0.87;
+/// Entropy of literals that chunks have in common, bits: one for all, so that chunks of any ratios have the same bytes.
+const COMMON: f64 = 5.25;
 /// Entropies for each bit.
 const LEVELS: usize = 16;
 
@@ -92,29 +96,29 @@ impl Texture {
             let coded = zstd - matches * by_zstd - between(&ZSTD_HEAD, entropy);
             entropy = (8.0 * coded / literals).clamp(1.0, 8.0);
         }
-        let shape = Shape::of_matches(size, matches as usize, literals as usize);
+        let shape = Shape::of_matches(size, matches as usize, literals as usize, REACH);
         Texture { shape, entropy, run: literals / (matches + 1.0), zstd }
     }
 
-    /// The share of runs that chunks have in common so that Zstandard makes so much less of a piece, as a share; `heads`: whether
-    /// it has fewer heads in it, too.
-    pub fn common(&self, saved: f64, heads: bool) -> f64 {
-        let head = if heads { between(&ZSTD_HEAD, self.entropy) / self.zstd } else { 0.0 };
+    /// The share of runs that chunks have in common so that Zstandard makes so much less of a piece, as a share. It writes one table
+    /// of codes for a piece, but that suits chunks of other ratios less, so neither counts.
+    pub fn common(&self, saved: f64) -> f64 {
         let literals = self.shape.random() as f64;
         // A run that is found again is one more match.
-        let each = FOUND * (self.entropy / 8.0 - cost(self.run)[1] / self.run).max(0.05);
-        ((saved - head) * self.zstd / (literals * each)).max(0.0)
+        let each = FOUND * (COMMON / 8.0 - cost(self.run)[1] / self.run).max(0.05);
+        saved * self.zstd / (literals * each)
     }
 
-    /// What random bytes stand for as literals of the chunk.
-    pub fn table(&self) -> &'static [u8; 256] {
-        table(self.entropy)
+    /// What random bytes stand for as literals of the chunk, a share of which it has in common with others: both together have
+    /// its entropy.
+    pub fn table(&self, common: f64) -> &'static [u8; 256] {
+        table((self.entropy - common * COMMON) / (1.0 - common))
     }
+}
 
-    /// The same of those that it has in common with others, whose entropy is not quite the same.
-    pub fn common_table(&self) -> &'static [u8; 256] {
-        table(self.entropy.round())
-    }
+/// What random bytes stand for as literals that chunks have in common.
+pub(crate) fn common_table() -> &'static [u8; 256] {
+    table(COMMON)
 }
 
 /// What a match of a mean length costs.
