@@ -4,6 +4,7 @@
 const SEEDS: &[&[u8]] = &[
     include_bytes!("../seeds/profile/ages-runs.json"),
     include_bytes!("../seeds/profile/ages.json"),
+    include_bytes!("../seeds/profile/lz4.json"),
     include_bytes!("../seeds/profile/moved.json"),
     include_bytes!("../seeds/profile/one.json"),
     include_bytes!("../seeds/profile/runs.json"),

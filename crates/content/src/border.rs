@@ -7,7 +7,7 @@
 //! where two pieces of them meet, the 48 bytes are hashed, and wherever a cut would be one is changed.
 
 use crate::generator::{Generator, Id};
-use crate::kin::Pool;
+use crate::resemblance::Pool;
 use crate::streams::{PIECE, Streams, Values};
 use crate::wide::{self, HALF, Wide};
 use crate::{Error, Result};

@@ -2,7 +2,8 @@
 
 use crate::border::{Borders, FIRST};
 use crate::generator::{Generator, Id};
-use crate::kin::Kin;
+use crate::resemblance::{Resemblance, SLOT};
+use crate::texture::{Texture, common_table};
 use crate::{Cutter, Result, Shape};
 use std::ops::Range;
 
@@ -16,12 +17,33 @@ const PLAIN_COST: f64 = 14.0;
 /// From this ratio on, the highest that is told, nothing is random.
 const WHOLE: f64 = 230.0;
 
+/// How many times smaller codecs make a chunk if they can.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ratios {
+    /// Zstandard at level 1; 1: not at all.
+    pub zstd: f64,
+    /// lz4, which codes no entropy; nothing: as Zstandard.
+    pub lz4: Option<f64>,
+}
+
+impl From<f64> for Ratios {
+    /// One ratio of all codecs.
+    fn from(ratio: f64) -> Ratios {
+        Ratios { zstd: ratio, lz4: None }
+    }
+}
+
+/// Lowest ratio of lz4 by which chunks that resemble others have ratios of both codecs.
+const LEAST_RATIO: f64 = 1.4;
+/// What the tail of a chunk costs Zstandard beside its bytes, which are other ones than literals are: a longer table of codes.
+const TAIL_CODES: f64 = 50.0;
+
 /// Makes chunks.
 #[derive(Clone)]
 pub struct ChunkMaker {
     generator: Generator,
     borders: Option<Borders>,
-    kin: Option<Kin>,
+    resemblance: Option<Resemblance>,
     seed: u32,
 }
 
@@ -33,14 +55,14 @@ impl ChunkMaker {
     pub fn new(seed: u64, cutter: Option<Cutter>) -> Result<ChunkMaker> {
         let generator = Generator::new(seed);
         let borders = cutter.map(|cutter| Borders::new(cutter, &generator)).transpose()?;
-        Ok(ChunkMaker { generator, borders, kin: None, seed: (seed ^ seed >> 32) as u32 })
+        Ok(ChunkMaker { generator, borders, resemblance: None, seed: (seed ^ seed >> 32) as u32 })
     }
 
     /// The same, whose compressible chunks resemble those whose numbers are near: of chunks of `average` bytes, one after the
     /// other, codecs make so much less in pieces of 128 KiB, and of 1 MiB, than one by one (shares, 0 to 1).
     #[must_use]
     pub fn resembling(self, average: usize, near: f64, far: f64) -> ChunkMaker {
-        ChunkMaker { kin: Kin::of(average, near, far), ..self }
+        ChunkMaker { resemblance: Resemblance::of(average, near, far), ..self }
     }
 
     /// The whole chunk `number`, which codecs make `ratio` times smaller if they can; 1: not at all.
@@ -55,12 +77,12 @@ impl ChunkMaker {
     /// The same with other bytes in each `pass`; pass 0 is [`ChunkMaker::fill`]. Chunks of less than 5 bytes are the same
     /// in all, and two chunks of different passes may have the same first 5.
     pub fn fill_again(&self, pass: u64, number: u32, ratio: f64, chunk: &mut [u8]) {
-        self.fill_beside(number, pass, number, ratio, chunk);
+        self.fill_beside(number, pass, number, ratio.into(), chunk);
     }
 
     /// The same, of a chunk that resembles what is beside `neighbour` and not what has numbers near its own.
-    pub fn fill_beside(&self, neighbour: u32, pass: u64, number: u32, ratio: f64, chunk: &mut [u8]) {
-        let length = chunk.len();
+    pub fn fill_beside(&self, neighbour: u32, pass: u64, number: u32, ratios: Ratios, chunk: &mut [u8]) {
+        let (length, ratio) = (chunk.len(), ratios.zstd);
         if length < STAMP {
             chunk.copy_from_slice(&number.to_le_bytes()[..length]);
             return;
@@ -92,11 +114,24 @@ impl ChunkMaker {
         }
         let body = &mut chunk[..length - tail];
         let compressed = length as f64 / ratio - tail as f64;
-        if let Some(shape) = Shape::of_chunk(compressed, body.len()) {
-            let kin = self.kin.map(|kin| kin.of_chunk((shape.random() as f64 / compressed).clamp(0.5, 1.0)));
+        let by_lz4 = ratios.lz4.map(|lz4| length as f64 / lz4 - tail as f64);
+        let coded = if tail > 0 { compressed - TAIL_CODES } else { compressed };
+        // Runs that are short enough for lz4 are not found again in neighbours where there are few matches.
+        let by_lz4 = by_lz4.filter(|lz4| self.resemblance.is_none() || lz4 * LEAST_RATIO < body.len() as f64);
+        if let Some(texture) = by_lz4.and_then(|lz4| Texture::of(body.len(), lz4, coded)) {
+            self.weave(&texture, neighbour, pass, body);
+            body[..STAMP].copy_from_slice(&stamp);
+            if let Some(borders) = &self.borders {
+                let all = STAMP..body.len();
+                borders.settle(body, all);
+            }
+        } else if let Some(shape) = Shape::of_chunk(compressed, body.len()) {
+            let common = self
+                .resemblance
+                .map(|all| all.of_chunk((shape.random() as f64 / compressed).clamp(0.5, 1.0)));
             let shared = |range: &Range<usize>, before| {
-                let kin = kin.map(|kin| kin.shared(neighbour, pass, before, range.len()));
-                kin.into_iter().flatten()
+                let common = common.map(|common| common.shared(neighbour, pass, before, range.len()));
+                common.into_iter().flatten()
             };
             match &self.borders {
                 None => {
@@ -130,6 +165,27 @@ impl ChunkMaker {
         if let Some(borders) = &self.borders {
             borders.apply((number, length), chunk);
         }
+    }
+
+    /// Makes matches and literals of random bytes.
+    fn weave(&self, texture: &Texture, neighbour: u32, pass: u64, body: &mut [u8]) {
+        let common = self.resemblance.map(|all| all.of_texture(texture));
+        let own = texture.table(common.map_or(0.0, Resemblance::share));
+        let mut nth = 0;
+        let random = &mut |body: &mut [u8], range: Range<usize>, _: usize| {
+            let run = &mut body[range];
+            let pool = common.and_then(|common| common.run(neighbour, pass, nth));
+            let table = match pool.filter(|_| run.len() <= SLOT) {
+                Some(pool) => {
+                    pool.fill(&self.generator, run);
+                    common_table()
+                }
+                None => own,
+            };
+            run.iter_mut().for_each(|byte| *byte = table[usize::from(*byte)]);
+            nth += 1;
+        };
+        texture.shape.press_with(body, usize::MAX, random, &mut |_, _| {});
     }
 
     /// Makes a chunk a version of others: it begins and ends as they do. `like` are number and bytes of the one that it ends as, or
@@ -329,14 +385,14 @@ mod tests {
         let behind = |neighbour: u32, number: u32| {
             let mut bytes = file(&maker, &[(16, 9000, 3.0)]);
             bytes.resize(18_000, 0);
-            maker.fill_beside(neighbour, 0, number, 3.0, &mut bytes[9000..]);
+            maker.fill_beside(neighbour, 0, number, 3.0.into(), &mut bytes[9000..]);
             assert_eq!(cuts(&bytes), [9000, 9000]);
             zstd(&bytes) - zstd(&bytes[..9000])
         };
         let (own, later, apart) = (behind(17, 17), behind(16, 90_000), behind(90_000, 90_000));
         assert!(later < 0.8 * apart && (later / own - 1.0).abs() < 0.05, "{own} {later} {apart}");
         let [mut one, mut other] = [[0; 9000]; 2];
-        maker.fill_beside(90, 0, 9, 3.0, &mut one);
+        maker.fill_beside(90, 0, 9, 3.0.into(), &mut one);
         maker.fill(9, 3.0, &mut other);
         assert!(one != other && one[..STAMP] == other[..STAMP]);
     }
@@ -483,6 +539,81 @@ mod tests {
             }
         }
         assert!(far.is_empty(), "{far:#?}");
+    }
+
+    /// What lz4, Zstandard at level 1 and zlib make of pieces of chunks of one size and ratios.
+    fn coded(maker: &ChunkMaker, size: usize, ratios: Ratios, piece: usize) -> [f64; 3] {
+        let mut bytes = vec![0; (1 << 20) / size * size];
+        for (number, chunk) in bytes.chunks_mut(size).enumerate() {
+            maker.fill_beside(number as u32, 0, number as u32, ratios, chunk);
+        }
+        let mut sums = [0; 3];
+        for piece in bytes.chunks(piece) {
+            let mut zlib = flate2::Compress::new(flate2::Compression::new(6), true);
+            let mut out = Vec::with_capacity(2 * piece.len() + 100);
+            zlib.compress_vec(piece, &mut out, flate2::FlushCompress::Finish).unwrap();
+            sums[0] += lz4::block::compress(piece, None, false).unwrap().len();
+            sums[1] += zstd::bulk::compress(piece, 1).unwrap().len();
+            sums[2] += out.len();
+        }
+        sums.map(|sum| bytes.len() as f64 / sum as f64)
+    }
+
+    #[test]
+    fn lz4_and_zstd_find_their_own_ratios() {
+        let mut far = Vec::new();
+        for cutter in [None, Some(CUTTER)] {
+            let maker = ChunkMaker::new(3, cutter).unwrap();
+            for size in [2500, 4000, 8192, 20_000, 65_536] {
+                for (lz4, zstd) in
+                    [(1.1, 1.3), (1.3, 1.65), (1.65, 2.35), (2.0, 2.85), (2.3, 3.3), (3.0, 4.6)]
+                {
+                    let found = coded(&maker, size, Ratios { zstd, lz4: Some(lz4) }, size);
+                    for (is, asked) in found.into_iter().zip([lz4, zstd]) {
+                        if (is / asked - 1.0).abs() > if size < 4000 { 0.08 } else { 0.05 } {
+                            far.push(format!("{size} {lz4} {zstd}: {is:.3} for {asked}"));
+                        }
+                    }
+                    // zlib looks longer for matches than Zstandard at level 1.
+                    if !(0.97..1.12).contains(&(found[2] / zstd)) {
+                        far.push(format!("{size} {lz4} {zstd}: zlib {:.3}", found[2]));
+                    }
+                }
+            }
+        }
+        assert!(far.is_empty(), "{far:#?}");
+    }
+
+    #[test]
+    fn chunks_of_two_ratios_resemble_their_neighbours() {
+        let ratios = Ratios { zstd: 2.9, lz4: Some(2.03) };
+        let maker = ChunkMaker::new(5, Some(CUTTER)).unwrap();
+        let apart = coded(&maker, 8192, ratios, 8192);
+        let together = coded(&maker.resembling(8192, 0.15, 0.18), 8192, ratios, 128 << 10);
+        let saved = [0, 1, 2].map(|codec| 1.0 - apart[codec] / together[codec]);
+        // Of the first chunk of a piece nothing is saved.
+        assert!((saved[1] - 0.14).abs() < 0.04, "{saved:?}");
+        assert!(saved.iter().all(|saved| (0.06..0.22).contains(saved)), "{saved:?}");
+    }
+
+    #[test]
+    fn chunks_of_two_ratios_are_cut_where_they_end() {
+        let maker = ChunkMaker::new(6, Some(CUTTER)).unwrap().resembling(8192, 0.1, 0.2);
+        let sizes: Vec<usize> = (0..400).map(|i| 2100 + i * 7919 % 30_000).collect();
+        let mut bytes = Vec::new();
+        for (number, size) in (0..).zip(&sizes) {
+            let at = bytes.len();
+            bytes.resize(at + size, 0);
+            let zstd = 1.2 + f64::from(number % 40) / 10.0;
+            maker.fill_beside(
+                number,
+                0,
+                number,
+                Ratios { zstd, lz4: Some(zstd.powf(0.7)) },
+                &mut bytes[at..],
+            );
+        }
+        assert_eq!(cuts(&bytes), sizes);
     }
 
     #[test]

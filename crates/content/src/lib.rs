@@ -14,14 +14,15 @@ mod error;
 mod examine;
 mod generator;
 mod identity;
-mod kin;
+mod resemblance;
 pub mod seed;
 mod shape;
 mod streams;
+mod texture;
 mod wide;
 
 pub use border::Cutter;
-pub use chunk::ChunkMaker;
+pub use chunk::{ChunkMaker, Ratios};
 pub use content::{Content, Wanted};
 pub use error::{Error, Result};
 pub use examine::{Codecs, Duplicates, Found, Options, Start, examine};

@@ -73,6 +73,8 @@ pub struct Shape {
     random: usize,
     /// Strings that references are made of: one each, or several, one after the other.
     strings: usize,
+    /// How far back references lead at most, bytes.
+    reach: usize,
 }
 
 impl Shape {
@@ -107,6 +109,11 @@ impl Shape {
             let ratio = size as f64 / compressed;
             Shape::fitted(compressed, size, STRING * (ratio / LONGER).max(1.0).powi(2))
         })
+    }
+
+    /// With so many references of one string each, which lead back by `reach` bytes at most, and random bytes.
+    pub(crate) fn of_matches(size: usize, turns: usize, random: usize, reach: usize) -> Shape {
+        Shape { size, turns, random: random.min(size), strings: turns, reach }
     }
 
     /// With strings of so many bytes.
@@ -174,7 +181,7 @@ impl Shape {
             for string in 0..strings {
                 let end = begin + length * (string + 1) / strings;
                 let length = end - at;
-                let far = at.min(REACH);
+                let far = at.min(self.reach);
                 let near = length.min(far);
                 let back = if self.strings == self.turns {
                     near + ((far - near) as f64 * share(32)) as usize
@@ -233,7 +240,8 @@ impl Fit {
 
     fn shape(&self) -> Shape {
         let strings = rounded((self.whole - self.random) / self.string).max(self.turns) as usize;
-        Shape { size: self.whole as usize, turns: self.turns as usize, random: self.random as usize, strings }
+        let (size, turns, random) = (self.whole as usize, self.turns as usize, self.random as usize);
+        Shape { size, turns, random, strings, reach: REACH }
     }
 }
 

@@ -173,14 +173,7 @@ mod tests {
             tree
         };
         let trees = vec![tree("first"), tree("second")];
-        let meta = Meta {
-            chunking: Chunking::default(),
-            chunker: String::new(),
-            codec: None,
-            seed: None,
-            resemblance: None,
-            stays: None,
-        };
+        let meta = Meta::new(Chunking::default(), "");
         Series { meta, chunks, names, trees }
     }
 

@@ -3,8 +3,8 @@
 use crate::Result;
 use crate::chunks::{Chunks, Ratio};
 use crate::relations::{Successor, neighbours, replaced};
-use crate::tree::{Chunking, Meta, Resemblance, Series, Stays, draw};
-use loadstone_content::{ChunkMaker, Cutter};
+use crate::tree::{Chunking, Lz4, Meta, Resemblance, Series, Shares, Stays, draw};
+use loadstone_content::{ChunkMaker, Cutter, Ratios};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
@@ -25,6 +25,8 @@ pub struct Content<'a> {
     /// Of each chunk one that it lies beside; nothing where chunks resemble none.
     beside: Vec<u32>,
     versions: FxHashMap<u32, Version>,
+    /// What lz4 makes of chunks; nothing where it makes what Zstandard does.
+    lz4: Option<Shares>,
 }
 
 /// A chunk as another version of those whose place it took.
@@ -165,7 +167,8 @@ impl<'a> Content<'a> {
             maker = maker.resembling(meta.chunking.average() as usize, near, far);
         }
         let Relations { beside, versions } = relations;
-        Ok(Content { chunks, maker, ranks, beside, versions })
+        let lz4 = meta.lz4.as_ref().map(Lz4::shares);
+        Ok(Content { chunks, maker, ranks, beside, versions, lz4 })
     }
 
     /// The chunks.
@@ -208,9 +211,14 @@ impl<'a> Content<'a> {
         } else {
             chunk
         };
-        let ratio = self.chunks.ratio(chunk);
-        let ratio = if ratio == Ratio::UNKNOWN { 1.0 } else { ratio.value() };
+        let (size, ratio) = (self.chunks.size(chunk), self.chunks.ratio(chunk));
+        let ratios = match &self.lz4 {
+            Some(lz4) if ratio != Ratio::UNKNOWN => {
+                Ratios { zstd: ratio.value(), lz4: Some(lz4.ratio(size, ratio)) }
+            }
+            _ => ratio.value().into(),
+        };
         let neighbour = self.beside.get(chunk as usize).copied().unwrap_or(number);
-        self.maker.fill_beside(neighbour, pass, number, ratio, bytes);
+        self.maker.fill_beside(neighbour, pass, number, ratios, bytes);
     }
 }

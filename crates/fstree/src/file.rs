@@ -2,7 +2,7 @@
 
 use crate::chunks::Chunks;
 use crate::names::Names;
-use crate::tree::{Dirs, Files, Meta, Resemblance, Series, Tree};
+use crate::tree::{Dirs, Files, Lz4, Meta, Resemblance, Series, Tree};
 use crate::{Error, Result};
 use loadstone_files::{Aside, open_regular};
 use std::fs::{self, File};
@@ -267,6 +267,9 @@ impl Shared {
                     return Err(section.wrong(
                         "says that chunks resemble each other by less than nothing, or more than whole",
                     ));
+                }
+                if !meta.lz4.as_ref().is_none_or(Lz4::is_sound) {
+                    return Err(section.wrong("says of lz4 what no chunk has"));
                 }
                 self.meta = Some(meta);
             }

@@ -166,14 +166,7 @@ mod tests {
 
     /// Of chunks of sizes, in files of one name each.
     fn series(sizes: &[u32], snapshots: &[&[&[u32]]]) -> Series {
-        let meta = Meta {
-            chunking: Chunking::default(),
-            chunker: "none".into(),
-            codec: None,
-            seed: None,
-            resemblance: None,
-            stays: None,
-        };
+        let meta = Meta::new(Chunking::default(), "none");
         let mut series = Series { meta, chunks: Chunks::new(0), names: Names::new(), trees: Vec::new() };
         for size in sizes {
             series.chunks.push(*size, Ratio::UNKNOWN).unwrap();

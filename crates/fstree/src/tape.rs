@@ -251,14 +251,7 @@ mod tests {
             }
             trees.push(tree);
         }
-        let meta = Meta {
-            chunking,
-            chunker: "none".into(),
-            codec: None,
-            seed: Some(7),
-            resemblance: None,
-            stays: None,
-        };
+        let meta = Meta { seed: Some(7), ..Meta::new(chunking, "none") };
         Series { meta, chunks, names, trees }
     }
 

@@ -2,6 +2,7 @@
 //! (Tarasov, PhD thesis, Stony Brook University 2013, section 4.3.2).
 
 mod check;
+mod lz4;
 mod mark;
 mod private;
 mod series;
@@ -9,6 +10,8 @@ mod series;
 use crate::names::{Name, Names};
 use crate::{Error, Result};
 pub use check::is_target;
+pub(crate) use lz4::Shares;
+pub use lz4::{Lz4, Lz4Sums};
 pub use mark::{Kind, Mark, State, tag};
 pub use private::Private;
 use private::write_private;

@@ -229,21 +229,17 @@ fn meta_of(start: &Start<'_>, by: &By<'_>, options: &Options) -> Meta {
         // What was written of it before has the same content as what comes.
         (Start::Series(series), _) => series.meta.clone(),
         (Start::Laws(initial), _) => {
-            let (chunking, codec) = (initial.chunking, initial.codec());
-            Meta { chunking, chunker: CHUNKER.into(), codec, seed, resemblance: None, stays: None }
+            Meta { codec: initial.codec(), seed, ..Meta::new(initial.chunking, CHUNKER) }
         }
         (Start::Nothing, By::Profile(profile)) => Meta {
-            chunking: profile.chunking,
-            chunker: profile.chunker.clone(),
             codec: profile.codec.clone(),
             seed,
             resemblance: profile.resemblance,
+            lz4: profile.lz4.clone(),
             stays: profile.stays,
+            ..Meta::new(profile.chunking, &profile.chunker)
         },
-        _ => {
-            let chunking = Chunking::default();
-            Meta { chunking, chunker: CHUNKER.into(), codec: None, seed, resemblance: None, stays: None }
-        }
+        _ => Meta { seed, ..Meta::new(Chunking::default(), CHUNKER) },
     }
 }
 

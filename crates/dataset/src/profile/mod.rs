@@ -13,7 +13,7 @@ mod places;
 mod step;
 
 use crate::measure::{Measured, measure};
-use crate::tree::{Chunking, Resemblance, Series, Stays};
+use crate::tree::{Chunking, Lz4, Resemblance, Series, Stays};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
@@ -25,7 +25,7 @@ pub use step::{Again, Carried, Changed, File, Gone, Material, New, Sizes, Step};
 pub(crate) use step::{ratios, sizes_of};
 
 /// Of the layout.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 /// The first that has four classes of sizes for each doubling.
 const CLASSES_FROM: u32 = 4;
 /// The oldest that is read: what it lacks is left out.
@@ -72,6 +72,9 @@ pub struct Profile {
     /// How far chunks resemble their neighbours; nothing where it was not looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resemblance: Option<Resemblance>,
+    /// What lz4 makes of chunks beside Zstandard; nothing where it was not looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lz4: Option<Lz4>,
     /// How much stays of chunks that change; nothing where it was not looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stays: Option<Stays>,
@@ -122,6 +125,7 @@ impl Profile {
             chunker: series.meta.chunker.clone(),
             codec: series.meta.codec.clone(),
             resemblance: series.meta.resemblance,
+            lz4: series.meta.lz4.clone(),
             stays: series.meta.stays,
             extensions: told.names,
             markov: collector.markov(),
@@ -183,6 +187,9 @@ impl Profile {
         self.chunking.check().map_err(|e| e.to_string())?;
         if !self.resemblance.is_none_or(Resemblance::is_sound) {
             return Err("its chunks resemble each other by less than nothing, or more than whole".into());
+        }
+        if !self.lz4.as_ref().is_none_or(Lz4::is_sound) {
+            return Err("it says of lz4 what no chunk has".into());
         }
         let plain = |text: &String| text.len() <= 12 && text.bytes().all(|b| b.is_ascii_alphanumeric());
         if self.extensions.first().is_none_or(|first| !first.is_empty()) || !self.extensions.iter().all(plain)

@@ -249,7 +249,8 @@ fn damaged_profiles_are_refused() {
         assert!(say(&whole[..length]).contains("is no profile"));
     }
     type Break = fn(&mut Profile);
-    let cases: [(Break, &str); 19] = [
+    let cases: [(Break, &str); 20] = [
+        (|p| p.lz4 = serde_json::from_str("[[8,9,0]]").ok(), "lz4"),
         (|p| p.resemblance = Some(crate::tree::Resemblance { near: 0.2, far: 1.5 }), "more than whole"),
         (|p| p.version = 9, "version is 9"),
         (|p| p.extensions[1] = "../x".into(), "letters and digits"),

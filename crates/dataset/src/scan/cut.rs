@@ -21,6 +21,8 @@ pub(super) struct Found {
     pub packed: Packed,
     /// Of its bytes, bits each; of a known chunk 0.
     pub entropy: f32,
+    /// Bytes that lz4 makes of it; 0 where it was not measured.
+    pub lz4: u32,
     /// Of pieces that begin with it ([`Resemblance::PIECES`]), if they were looked at.
     pub pieces: [Pieces; 2],
     /// What is compared of it, if it was measured as all are.
@@ -144,15 +146,15 @@ impl Chunker {
         let chunk = &self.buffer[range];
         let print = *blake3::keyed_hash(&self.cut.key, chunk).as_bytes();
         let ask = self.meter.as_ref().map_or(Ask::Nothing, |_| ask(&print));
-        let (ratio, entropy) = match &mut self.meter {
+        let (ratio, lz4, entropy) = match &mut self.meter {
             Some(meter) => meter.tell(chunk, ask)?,
-            None => (Ratio::UNKNOWN, 0.0),
+            None => (Ratio::UNKNOWN, 0, 0.0),
         };
         let is_looked_at = self.cut.compress == Compress::Whole && ask != Ask::Nothing;
         let parts =
             if is_looked_at { Parts::of(chunk, self.cut.chunking.average()) } else { Parts::default() };
         let packed = Packed::new(chunk.len() as u32, ratio);
-        Ok(Found { packed, entropy, pieces: Default::default(), parts, print })
+        Ok(Found { packed, entropy, lz4, pieces: Default::default(), parts, print })
     }
 
     /// Compresses some pieces of the chunks that the buffer begins with: one in [`ONE_IN`] of those that begin with a new one.

@@ -22,7 +22,7 @@ mod threads;
 
 use crate::chunks::{Chunks, Known, Packed, Ratio};
 use crate::names::{Interner, Names};
-use crate::tree::{Chunking, Mark, Meta, Resemblance, Series, State, Tree};
+use crate::tree::{Chunking, Lz4Sums, Mark, Meta, Resemblance, Series, State, Tree};
 use crate::{Error, Result};
 use cut::{Cut, Found};
 pub use git::Commits;
@@ -175,6 +175,8 @@ struct Scan {
     guess: Guess,
     /// Chunks whose ratio was measured.
     measured: u64,
+    /// What lz4 and Zstandard make of chunks.
+    lz4: Lz4Sums,
     /// What was made of larger pieces.
     pieces: [cut::Pieces; 2],
     /// Parts of all chunks, where each is measured.
@@ -195,14 +197,7 @@ impl Scan {
             return Err(Error::Option(text));
         }
         let width = options.bits as usize / 8;
-        let meta = Meta {
-            chunking: options.chunking,
-            chunker: CHUNKER.into(),
-            codec: options.compress.codec(),
-            seed: None,
-            resemblance: None,
-            stays: None,
-        };
+        let meta = Meta { codec: options.compress.codec(), ..Meta::new(options.chunking, CHUNKER) };
         let names = Names::new();
         let interner = Interner::new(&names);
         let key = key(options.key.as_deref())?;
@@ -219,6 +214,7 @@ impl Scan {
             cut,
             guess,
             measured,
+            lz4: Lz4Sums::default(),
             pieces,
             parts,
             sampling,
@@ -240,7 +236,7 @@ impl Scan {
     /// Numbers of the chunks of a file, behind those of `refs`.
     fn enter(&mut self, found: &[Found], refs: &mut Vec<u32>) -> Result<()> {
         self.guess.begin();
-        for Found { packed, entropy, pieces, parts, print } in found {
+        for Found { packed, entropy, lz4, pieces, parts, print } in found {
             let print = &print[..self.cut.width];
             if let Some(chunk) = self.known.find(&self.series.chunks, print) {
                 refs.push(chunk);
@@ -249,6 +245,7 @@ impl Scan {
             self.pieces.iter_mut().zip(pieces).for_each(|(all, one)| all.add(*one));
             let mut packed = *packed;
             if packed.ratio() != Ratio::UNKNOWN {
+                self.lz4.add(packed.size(), packed.ratio(), *lz4);
                 self.guess.learn(packed.size(), *entropy, packed.ratio());
                 self.measured += 1;
             } else if self.cut.compress == Compress::Sample {
@@ -288,6 +285,7 @@ impl Scan {
             self.series.meta.resemblance =
                 Some(Resemblance { near: near.saved(), far: far.saved().max(near.saved()) });
         }
+        self.series.meta.lz4 = self.lz4.told();
         if self.parts.len() == self.series.chunks.len() && self.series.trees.len() > 1 {
             self.series.meta.stays = stays::stays(&self.series, &self.parts);
         }

@@ -103,28 +103,30 @@ impl Meter {
     /// For chunks of up to `most` bytes.
     pub fn new(most: usize) -> io::Result<Meter> {
         let terms = (0..=SKETCH).map(|n| n as f32 * (n.max(1) as f32).log2()).collect();
-        let compressed = vec![0; zstd::zstd_safe::compress_bound(most)];
+        let room = zstd::zstd_safe::compress_bound(most).max(lz4::block::compress_bound(most)?);
+        let compressed = vec![0; room];
         let [zstd, usual] = [zstd::bulk::Compressor::new(1)?, zstd::bulk::Compressor::new(3)?];
         Ok(Meter { zstd, usual, compressed, terms })
     }
 
-    /// Ratio (unknown where it is not measured) and entropy of a chunk.
-    pub fn tell(&mut self, chunk: &[u8], ask: Ask) -> io::Result<(Ratio, f32)> {
+    /// Ratio (unknown where it is not measured), bytes by lz4 (0 where not), and entropy of a chunk.
+    pub fn tell(&mut self, chunk: &[u8], ask: Ask) -> io::Result<(Ratio, u32, f32)> {
         if ask == Ask::Nothing {
-            return Ok((Ratio::UNKNOWN, 0.0));
+            return Ok((Ratio::UNKNOWN, 0, 0.0));
         }
         let entropy = self.entropy(chunk);
         if ask == Ask::Entropy && entropy >= LOW {
-            return Ok((Ratio::UNKNOWN, entropy));
+            return Ok((Ratio::UNKNOWN, 0, entropy));
         }
-        let size = self.zstd.compress_to_buffer(chunk, &mut self.compressed)?;
-        Ok((Ratio::nearest(chunk.len() as f64 / size as f64), entropy))
+        let size = self.zstd.compress_to_buffer(chunk, &mut self.compressed[..])?;
+        let lz4 = lz4::block::compress_to_buffer(chunk, None, false, &mut self.compressed)? as u32;
+        Ok((Ratio::nearest(chunk.len() as f64 / size as f64), lz4, entropy))
     }
 
     /// Bytes that zstd makes of `bytes`, which are as many as the meter is for, at most: at level 1, or as it usually is.
     pub fn size(&mut self, bytes: &[u8], usual: bool) -> io::Result<u64> {
         let zstd = if usual { &mut self.usual } else { &mut self.zstd };
-        Ok(zstd.compress_to_buffer(bytes, &mut self.compressed)? as u64)
+        Ok(zstd.compress_to_buffer(bytes, &mut self.compressed[..])? as u64)
     }
 
     /// Entropy of the bytes of some pieces, bits a byte (Shannon, Bell System Technical Journal 27, 1948).
@@ -211,7 +213,7 @@ mod tests {
     #[test]
     fn entropy_is_that_of_the_bytes() {
         let mut meter = Meter::new(1 << 16).unwrap();
-        let mut of = |bytes: &[u8]| meter.tell(bytes, Ask::Ratio).unwrap().1;
+        let mut of = |bytes: &[u8]| meter.tell(bytes, Ask::Ratio).unwrap().2;
         assert_eq!(of(&[7; 9000]), 0.0);
         assert!((of(&[1, 2, 3, 4].repeat(3000)) - 2.0).abs() < 0.01);
         let mut random = vec![0; 20_000];

@@ -299,6 +299,8 @@ fn a_sample_tells_what_the_whole_does() {
     assert!(found[0].chunks.len() > 2 * ratio::ENOUGH as usize, "there are enough to leave some out");
     // What was guessed does not depend on the threads.
     assert_eq!(found[1].chunks.packed, found[2].chunks.packed);
+    assert!(found[1].meta.lz4.is_some());
+    assert_eq!(found[1].meta.lz4, found[2].meta.lz4);
     assert_ne!(found[0].chunks.packed, found[1].chunks.packed);
     let ratio = |series: &Series| crate::measure(series)[0].alone.compress_ratio();
     let off = ratio(&found[1]) / ratio(&found[0]) - 1.0;

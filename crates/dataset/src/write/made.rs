@@ -219,14 +219,7 @@ mod tests {
         for size in sizes {
             chunks.push(size, crate::Ratio(30)).unwrap();
         }
-        let meta = Meta {
-            chunking: Chunking::default(),
-            chunker: String::new(),
-            codec: None,
-            seed: Some(1),
-            resemblance: None,
-            stays: None,
-        };
+        let meta = Meta { seed: Some(1), ..Meta::new(Chunking::default(), "") };
         let series = Series { meta, chunks, names: crate::Names::new(), trees: Vec::new() };
         let content = Content::new(&series, 0).unwrap();
         // All but chunk 2 come again, and the ring holds two or three of them.
@@ -257,14 +250,7 @@ mod tests {
         for chunks in [&[0, 70, 3][..], &[70, 1], &[3, 1]] {
             tree.add_file(&entry, chunks).unwrap();
         }
-        let meta = crate::Meta {
-            chunking: crate::Chunking::default(),
-            chunker: String::new(),
-            codec: None,
-            seed: None,
-            resemblance: None,
-            stays: None,
-        };
+        let meta = crate::Meta::new(crate::Chunking::default(), "");
         let mut series = Series { meta, chunks: crate::Chunks::new(0), names, trees: Vec::new() };
         (0..71).for_each(|i| assert_eq!(series.chunks.push(3000, crate::Ratio(1)).unwrap(), i));
         let of = |files: &[u32]| {

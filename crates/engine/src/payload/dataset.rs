@@ -123,14 +123,7 @@ mod tests {
         let size = (1000 * CHUNK) as u64;
         let entry = Entry { dir: 0, name: Name::made(0), extension: 0, mark, size, private: &[] };
         tree.add_file(&entry, &all).unwrap();
-        let meta = Meta {
-            chunking: Chunking::default(),
-            chunker: String::new(),
-            codec: None,
-            seed: Some(1),
-            resemblance: None,
-            stays: None,
-        };
+        let meta = Meta { seed: Some(1), ..Meta::new(Chunking::default(), "") };
         Tape::new(Series { meta, chunks, names: Names::new(), trees: vec![tree] }, None, 0).unwrap()
     }
 

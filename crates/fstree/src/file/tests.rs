@@ -27,14 +27,7 @@ fn example() -> Series {
         tree.set_private_of_dir(dir, &[(tag::EXTENSION, b"mine")]).unwrap();
         trees.push(tree);
     }
-    let meta = Meta {
-        chunking: Chunking::default(),
-        chunker: "one of a test".into(),
-        codec: None,
-        seed: None,
-        resemblance: None,
-        stays: None,
-    };
+    let meta = Meta::new(Chunking::default(), "one of a test");
     Series { meta, chunks, names, trees }
 }
 

@@ -1,6 +1,6 @@
 //! A series: snapshots, and what they share.
 
-use super::Tree;
+use super::{Lz4, Tree};
 use crate::chunks::Chunks;
 use crate::names::Names;
 use crate::{Error, Result};
@@ -92,9 +92,21 @@ pub struct Meta {
     /// How far chunks resemble each other; nothing where it was not looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resemblance: Option<Resemblance>,
+    /// What lz4 makes of chunks beside Zstandard; nothing where it was not looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lz4: Option<Lz4>,
     /// How much stays of chunks that change; nothing where it was not looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stays: Option<Stays>,
+}
+
+impl Meta {
+    /// Of chunks that were cut so, of which nothing more is known.
+    #[must_use]
+    pub fn new(chunking: Chunking, chunker: &str) -> Meta {
+        let chunker = chunker.into();
+        Meta { chunking, chunker, codec: None, seed: None, resemblance: None, lz4: None, stays: None }
+    }
 }
 
 /// How much less codecs make of larger pieces of files than of their chunks one by one, the first of each piece left out: shares
