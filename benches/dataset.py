@@ -35,7 +35,7 @@ FIGURES = {
     "memory": Figure("ten million files made and changed: memory", "GB", Target(at_most=2, of="every")),
 }
 STEPS = 32
-"""Of a ratio are a doubling (docs/formats/fstree.md)."""
+"""Of a ratio are a doubling (docs/reference/formats/fstree.md)."""
 # What a child process runs.
 CHILD = """
 import sys

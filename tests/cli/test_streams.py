@@ -62,7 +62,7 @@ def test_output_that_is_full_is_told(words, program):
 
 def test_messages_that_nobody_can_take_end_no_run(program, tmp_path):
     script = tmp_path / "warned.fio"
-    script.write_text("[a]\nfilename=f\nsize=64k\nrw=read\nfallocate=none\n")
+    script.write_text("[a]\nfilename=f\nsize=64k\nrw=read\nnuma_cpu_nodes=0\n")
     words = f"run {script} --on {tmp_path} --json"
     told = program(words)
     assert "note:" in told.stderr and told.returncode == 0, told.stderr

@@ -139,7 +139,7 @@ def test_a_remount_with_a_tree_of_files(disk, root):
 @pytest.mark.root
 def test_a_file_system_in_use_is_not_touched(disk):
     target, before = disk / "file", options_of(disk)
-    said = f"this process has {disk / 'held'} open; end that, or use --cache drop"
+    said = f"this process has {disk / 'held'} open; end that, or use `cache` drop"
     with open(disk / "held", "w"), pytest.raises(Error, match=said):
         execute(reads(target, size=8 * MIB))
     # It was seen before anything was made.

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from loadstone import Error
+from loadstone.errors import PlanError
 from loadstone.plan import RunOptions, check
 from loadstone.plan.words import in_words
 from loadstone.workload import plan_replay, plan_uniform
@@ -62,8 +63,8 @@ def test_every_part_of_a_plan_has_words():
         "workers[0].map.objects[0]": "null:: is 0",
         "version": "the load that is asked for: is 0",
     }.items():
-        assert in_words(f"plan, {place}: is 0", plan) == told
-    assert in_words("a.spc: is 0", json.loads(json.dumps(plan))) == "a.spc: is 0"
+        error = PlanError(f"plan, {place}: is 0", place=place, what="is 0")
+        assert str(in_words(error, json.loads(json.dumps(plan)))) == told
 
 
 def test_null_without_its_colon_is_a_name(tmp_path, monkeypatch):

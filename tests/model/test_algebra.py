@@ -187,7 +187,7 @@ def test_the_commands_do_it(loadstone: Callable[..., Any], fitted: models.Model,
     assert "requests/s" in out and "a.mdh" in out and "b.mdh" in out
     assert "changed: rate x2" in loadstone("model", "show", b).stdout
     assert "exists" in loadstone("model", "scale", a, "-o", b, "--rate", 2, status=1).stderr
-    assert "nothing to change" in loadstone("model", "scale", a, "-o", tmp_path / "c", status=1).stderr
+    assert "nothing to change" in loadstone("model", "scale", a, "-o", tmp_path / "c", status=2).stderr
     loadstone("model", "scale", a, "-o", tmp_path / "d", "--rate", "x2")
     assert (tmp_path / "d").read_bytes() == b.read_bytes(), "as paces are written"
     refused = loadstone("model", "scale", a, "-o", tmp_path / "e", "--size", "2k", status=2).stderr

@@ -180,8 +180,11 @@ def test_what_files_cannot_be_used_for_is_refused(
     assert "no exporter can express" in exported.stderr
     blocks = tmp_path / "blocks.mdh"
     model.fit(root / "examples" / "loop0.parquet").save(blocks)
-    merged = loadstone("model", "merge", fitted, blocks, "-o", tmp_path / "m.mdh", status=1)
-    assert "the layer file, the other of block" in merged.stderr and "one layer" in merged.stderr
+    merged = loadstone("model", "merge", fitted, blocks, "-o", tmp_path / "m.mdh", status=2)
+    assert (
+        "the layer file, the other of block" in merged.stderr
+        and "merge models of blocks with" in merged.stderr
+    )
     with pytest.raises(Error, match="no think times"):
         model.fit(recorded, think=True)
     small = tmp_path / "small.mdh"

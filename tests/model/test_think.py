@@ -151,8 +151,8 @@ def test_what_cannot_be_ordered_is_said(
     assert "needs --order" in loadstone("run", plain, "--on", "null:", "--think", "x2", status=2).stderr
     source = tmp_path / "t.spc"
     source.write_text("0,0,4096,r,0.0\n0,8,4096,r,0.1\n")
-    for command in (["trace", "convert", "--dependencies"], ["model", "fit", "--think"]):
-        failed = loadstone(*command, source, "-o", tmp_path / "out", status=1)
+    for status, command in ((2, ["trace", "convert", "--dependencies"]), (1, ["model", "fit", "--think"])):
+        failed = loadstone(*command, source, "-o", tmp_path / "out", status=status)
         assert "latencies" in failed.stderr and not (tmp_path / "out").exists()
     assert (
         "needs --dependencies"

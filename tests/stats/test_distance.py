@@ -121,7 +121,7 @@ def test_two_runs_of_each_kind_call_nothing_different():
         assert found.over_time == "differs" and found.verdict == verdict
         assert found.ratio.value == pytest.approx(2, rel=0.02) and found.ratio.low < 2 < found.ratio.high
         assert told["faithful"] is (None if each == 2 else False)
-        assert ("--until-decided" in told["text"]) == (each == 2), told
+        assert ("`until_decided`" in told["text"]) == (each == 2), told
         # On a busy host more runs are no answer.
         busy = overall(findings, busy=True)["text"]
         assert "--until-decided" not in busy and ("while others used the host" in busy) == (each == 2)

@@ -182,7 +182,7 @@ def test_what_cannot_be_evaluated_is_refused_at_once(disk, tmp_path):
 
 def test_a_foreign_target_is_not_written(disk, tmp_path):
     disk.write_bytes(b"precious" * 1000)
-    with pytest.raises(Error, match="allow-destroy"):
+    with pytest.raises(Error, match="allow_destroy"):
         evaluate(settings(disk, tmp_path, repeat=2), tmp_path / "out", lowering=Uniform(disk))
     assert disk.read_bytes() == b"precious" * 1000
     assert not (tmp_path / "out").exists()

@@ -108,7 +108,7 @@ def test_a_table_without_times_needs_a_rate(loadstone, tmp_path):
     path = tmp_path / "blocks.txt"
     path.write_text("8\n16\n24\n")
     mapping = ("--columns", "offset=0:sector", "--every", "read")
-    assert "--rate" in loadstone("trace", "describe", path, *mapping, status=1).stderr
+    assert "--rate" in loadstone("trace", "describe", path, *mapping, status=2).stderr
     found = json.loads(loadstone("trace", "describe", path, *mapping, "--rate", "10", "--json").stdout)
     assert (found["requests"], found["span_ns"]) == (3, 200_000_000)
     assert any("10 requests per second were assumed" in w for w in found["info"]["warnings"])
@@ -134,7 +134,7 @@ def test_files_of_an_older_capture_do_not_become_part_of_a_new_one(tmp_path, loa
     for out in ("old", "old.blktrace", "old.blktrace.0"):
         for force in ([], ["--force"]):
             done = loadstone(
-                "trace", "convert", trace, "-o", tmp_path / out, "--to", "blktrace", *force, status=1
+                "trace", "convert", trace, "-o", tmp_path / out, "--to", "blktrace", *force, status=2
             )
             assert f"{old} lies there, and would be read with it" in done.stderr
     assert os.listdir(tmp_path) == [old.name]

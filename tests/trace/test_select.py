@@ -175,7 +175,7 @@ def test_a_number_is_the_name_where_names_are_numbers(tmp_path, loadstone):
     reading = numbered(tmp_path / "t.csv")
     words = ("trace", "select", tmp_path / "t.csv", *reading, "-o", tmp_path / "s", "--force", "--object")
     assert loadstone(*words, 0).stdout.startswith("2 of 6 requests")
-    told = loadstone(*words, 2, status=1).stderr
+    told = loadstone(*words, 2, status=2).stderr
     assert "has no object 2" in told and "such as 5 1 0" in told
 
 

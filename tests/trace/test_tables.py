@@ -85,7 +85,7 @@ def test_a_column_map_is_refused_where_the_format_has_its_own(loadstone: Any, tm
     words = ["--columns", "time=4:us,offset=1:byte,size=2:byte,op=3", "--read", "R", "--write", "W"]
     for format_ in (["--format", "spc"], ["--format", "delimited"]):
         wrong = format_[1] == "spc"
-        done = loadstone("trace", "describe", spc, *format_, *words, "--json", status=1 if wrong else 0)
+        done = loadstone("trace", "describe", spc, *format_, *words, "--json", status=2 if wrong else 0)
         if wrong:
             assert "is read as spc, which has columns of its own" in done.stderr
         else:

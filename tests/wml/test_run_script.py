@@ -286,7 +286,7 @@ def test_windows_have_the_figures_of_their_intervals():
     windows = [Window("a", 500_000_000, 2_000_000_000), Window("b", 0, 1_000_000_000)]
     a, b = window_figures({"interval_ns": 500_000_000}, {"ops": ops}, windows)
     assert (a["name"], a["requests"], a["bytes"], a["errors"]) == ("a", 15, 150, 5)
-    assert (a["ops_per_s"], a["bytes_per_s"], a["reads"], a["writes"]) == (10, 100, 12, 3)
+    assert (a["ops_per_s"], a["bytes_per_s"], a["reads"], a["writes"]) == (10 / 1.5, 100, 12, 3)
     assert a["service_ns"]["count"] == 10
     assert (b["name"], b["requests"], b["errors"], b["ops_per_s"]) == ("b", 5, 0, 5)
 

@@ -266,7 +266,7 @@ impl Columns {
             (Some(scale), None) => When::Column(scale),
             (None, Some(rate)) if rate > 0 => When::Rate(rate),
             (None, Some(_)) => return Err(wrong("gives a rate of 0 requests per second")),
-            (Some(_), Some(_)) => return Err(wrong("names a time column and a rate of requests")),
+            (Some(_), Some(_)) => return Err(wrong("names a time column, and `rate` gives times, too")),
             (None, None) => {
                 return Err(wrong(
                     "names no time column; a table without one needs `rate`, requests per second",
@@ -293,7 +293,7 @@ impl Columns {
         let every = match (&self.every, op) {
             (Some(name), None) => op_named(name)?,
             (None, Some(_)) => Op::Read,
-            (Some(_), Some(_)) => return Err(wrong("names an op column and one op for every request")),
+            (Some(_), Some(_)) => return Err(wrong("names an op column, and `every` gives the op, too")),
             (None, None) => {
                 return Err(wrong("names no op column; a table without one needs `every` read or the like"));
             }
