@@ -241,9 +241,8 @@ def test_a_dry_run_makes_nothing(trace, tmp_path, loadstone):
 )
 def test_what_cannot_be_done_is_said_and_nothing_is_left(trace, tmp_path, loadstone, words, text):
     given = [word.replace("{tmp}", str(tmp_path)) for word in words]
-    done = loadstone(
-        "evaluate", trace, *given, status=2 if {"--size", "--allow-destroy", "--order"} & {*words} else 1
-    )
+    misused = {"--size", "--allow-destroy", "--order"} & {*words}
+    done = loadstone("evaluate", trace, *given, status=2 if misused else 1)
     assert text in done.stderr and "Traceback" not in done.stderr
     assert os.listdir(tmp_path) == ["app.strace"]
 

@@ -542,6 +542,6 @@ def fit(
     if think and fitted.marginal("think").none.all():
         raise Error(
             f"{paths_list(paths)[0]}: no request waited for another, or it has no latencies that tell; "
-            "fit without think"
+            "fit without `think`"
         )
     return fitted
