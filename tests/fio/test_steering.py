@@ -32,11 +32,13 @@ def ours(folder, on="null:", **options):
 
 @pytest.mark.parametrize(
     ("limit", "runtime", "attained"),
-    [("iops:30%", 60, 1), ("bw_slope:10%", 60, 1), ("iops:0.000001", 5, 0)],
+    [("iops:30%", 60, 1), ("bw_slope:10%", 60, 1), ("iops:0.000001", 7, 0)],
 )
 def test_a_run_ends_in_a_steady_state_where_that_of_fio_does(limit, runtime, attained, tmp_path, need_tools):
     need_tools("fio")
-    text = STEADY + f"runtime={runtime}\nsteadystate={limit}\nss_dur=2s\nss_ramp=1s\n"
+    # Two seconds may well have equally many requests, four hardly ever.
+    samples = 2 if attained else 4
+    text = STEADY + f"runtime={runtime}\nsteadystate={limit}\nss_dur={samples}s\nss_ramp=1s\n"
     # Evenly paced requests are steady, but never to a millionth.
     jitter = text if attained else text.replace("rate_iops=1000\n", "rate_iops=1000\nrate_process=poisson\n")
     [theirs] = fio(jitter, tmp_path)
@@ -46,7 +48,7 @@ def test_a_run_ends_in_a_steady_state_where_that_of_fio_does(limit, runtime, att
     assert found["partial"] is False
     seconds = found["elapsed_ns"] / 1e9
     assert (seconds < runtime - 5) == bool(attained)
-    assert len(found["steady"]["samples"]) == 2
+    assert len(found["steady"]["samples"]) == samples
     assert found["steady"]["mean"] == pytest.approx(1000 * (4096 if "bw" in limit else 1), rel=0.3)
 
 
