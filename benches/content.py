@@ -2,8 +2,8 @@
 
     .venv/bin/python benches/content.py [--only speed found] [--rounds 5] [--megabytes 512]
 
-Speed is that of crates/content/examples/speed.rs. What is found is told by an independent reader
-(``loadstone content examine``) in files that runs made as asked. In units of 128 KiB a file has 4,096
+Speed is that of crates/content/examples/speed.rs. An independent reader (``loadstone content
+examine``) reports what files hold that runs made as asked. In units of 128 KiB a file has 4,096
 blocks, and which are alike is drawn, so a file may be 2 % off by chance: nine seeds there.
 """
 

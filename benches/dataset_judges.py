@@ -4,7 +4,7 @@
 
 Successive releases from package registries are the snapshots; no rule of ``dataset create`` was chosen on
 them. They are fetched by pip and npm to --data, where they stay. Each series is scanned and profiled, and
-one is made of the profile for each seed. A value is one reader of one series: the median of the seeds.
+each seed makes one series of the profile. A value is the median of the seeds, for one reader of one series.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def borg(chunker: str) -> Judge:
 
 def restic(like: Path | None = None) -> Judge:
     """A repository of restic's of version 2, which compresses, and cuts as the one at ``like`` does: each has
-    a polynomial of its own. The first that is told to makes that one."""
+    a polynomial of its own."""
 
     def judge(data: Path, scratch: Path) -> Ratios:
         around = os.environ | {"RESTIC_PASSWORD": "none", "RESTIC_FROM_PASSWORD": "none"}

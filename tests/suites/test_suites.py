@@ -316,7 +316,8 @@ def test_an_archive_whose_checksum_is_wrong_ends_the_run(tmp_path):
 
 
 def test_the_end_of_a_run_is_noticed_within_a_file(tmp_path):
-    whole = 512 << 20
+    # More than a fast host unpacks in the time of the run.
+    whole = 2 << 30
     head = tarfile.TarInfo("large")
     head.size = whole
     with gzip.open(tmp_path / "it.tar.gz", "wb", compresslevel=1) as file:
@@ -328,8 +329,7 @@ def test_the_end_of_a_run_is_noticed_within_a_file(tmp_path):
     )
     found.plans[0]["steps"][-1]["duration_ns"] = 150_000_000
     (summary,) = run_suite(found)
-    # On a busy host the one that is cut short may still be counted.
-    assert summary["failure"] is None and summary["requests"] <= 1
+    assert summary["failure"] is None and summary["requests"] == 0
     assert 0 < (tmp_path / "on/unpacked/00000000/large").stat().st_size < whole
     assert measured(found, [summary])[0]["seconds"] is None
 

@@ -109,8 +109,8 @@ impl Texture {
         saved * self.zstd / (literals * each)
     }
 
-    /// What random bytes stand for as literals of the chunk, a share of which it has in common with others: both together have
-    /// its entropy.
+    /// The literals that random bytes become in this chunk. The chunk shares a part `common` of its literals with others.
+    /// All its literals together have its entropy.
     pub fn table(&self, common: f64) -> &'static [u8; 256] {
         table((self.entropy - common * COMMON) / (1.0 - common))
     }

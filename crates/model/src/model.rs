@@ -198,7 +198,7 @@ impl Model {
     /// Position of a dimension by the name of its feature.
     ///
     /// # Errors
-    /// [`ErrorKind::Asked`] where there is none of that name.
+    /// [`ErrorKind::Asked`] for a name that the model does not have.
     pub fn dimension(&self, name: &str) -> Result<usize> {
         let names: Vec<String> = self.header.dimensions.iter().map(|d| d.feature.to_string()).collect();
         names.iter().position(|n| n == name).ok_or_else(|| {

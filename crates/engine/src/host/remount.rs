@@ -119,7 +119,7 @@ impl Mount {
         if self.kind != "btrfs" {
             return Ok(self.device == format!("{major}:{minor}"));
         }
-        // Its own number is of no device; what the devices of a mounted one are is told by its id.
+        // The number of a btrfs is that of no device. Its id leads to its devices in /sys.
         let at = File::open(&self.at).map_err(|e| Error::target_io(&self.at, "cannot be looked at", &e))?;
         let mut info = [0_u8; 1024];
         // SAFETY: the call fills in 1024 bytes.

@@ -78,7 +78,7 @@ impl First {
         }
     }
 
-    /// Whether reading goes on before the run: `read` requests, of which the last is `due`, took `took` ns.
+    /// Whether to read on before the run. `read` requests took `took` ns; the last one is due at `due` ns.
     fn goes_on(self, read: u64, due: i64, took: i64) -> bool {
         match self {
             First::Little => false,
