@@ -94,7 +94,7 @@ def null(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
             "fio": lambda: 1e9 / fio(*peer, "--time_based", "--norandommap", cpu=args.cpu)["read"]["iops"],
             "uniform": each("run", "randread", "--duration", f"{args.seconds}s"),
             "trace": each("replay", long, "--pace", "max"),
-            "model": each("run", model, "--pace", "max"),
+            "model": each("run", model, "--pace", "max", "--draw-meanwhile"),
         },
     )
     yield Measured("uniform", found["uniform"], found["fio"])
