@@ -640,3 +640,18 @@ def test_what_cannot_be_read_once_it_is_there_is_told_with_its_place(tmp_path, m
     monkeypatch.undo()
     assert kept.value.bundle == tmp_path / "b"
     assert Bundle.read(tmp_path / "b").summary["requests"] == 9
+
+
+@pytest.mark.parametrize("mebibytes", [250, 300, 330, 400])
+def test_a_limit_of_memory_refuses_a_run_or_keeps_it(tmp_path, root, mebibytes):
+    """An allocation that failed in the middle ended the process, and the run with it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "loadstone", "replay", root / "examples/loop0.parquet", "--on", "null:",
+         "--pace", "x20", "--out", tmp_path / "b", "-q"],
+        preexec_fn=limited(mebibytes), capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    if done.returncode:
+        assert done.returncode == 1 and "raise the limit by" in done.stderr, done.stderr
+        assert not os.listdir(tmp_path)
+    else:
+        assert not Bundle.read(tmp_path / "b").partial

@@ -63,6 +63,19 @@ pub enum Error {
         /// What takes most of it.
         what: String,
     },
+    /// A limit of the process leaves a run too little.
+    #[error(
+        "a limit of memory (ulimit -v or -d) leaves {left} MiB, and the run takes up to {takes} MiB, most of it for \
+         {what}; raise the limit by {} MiB", takes - left
+    )]
+    ProcessLimit {
+        /// MiB.
+        takes: u64,
+        /// MiB.
+        left: u64,
+        /// What takes most of it.
+        what: String,
+    },
     /// The plan takes more memory than its own limit leaves it.
     #[error(
         "`memory_limit`: this takes about {takes} MiB of memory besides pages of files, and the limit is {limit} \

@@ -22,7 +22,7 @@ pub use error::{Error, Result, shown};
 pub use folder::{Folder, keep_folder, sweep_folders};
 pub use lookup::{Links, Parents, open_at, parent, split};
 pub use mark::{Identity, MARK, Mark, is_mark};
-pub use memory::available_memory;
+pub use memory::{available_memory, limited_memory};
 pub use mounts::{mount_table, refuse_mounts};
 pub use opened::{Lock, lock, lock_patiently, open_for_reading, open_regular, while_waiting};
 pub use remove::{clear, clear_but, clear_where, look, remove_tree};

@@ -4,7 +4,7 @@
 use crate::request::op;
 use crate::source::open::{named, options};
 use crate::{Error, Result};
-use loadstone_files::available_memory;
+use loadstone_files::{available_memory, limited_memory};
 use loadstone_model::Model;
 use loadstone_plan::{Artefact, Backend, FileSet, Layout, Plan, Source, TargetKind, Value, Worker};
 use loadstone_trace::{Batch, Requests};
@@ -19,6 +19,9 @@ const DIRECTORY: f64 = 24.0;
 const DEEPEST: f64 = 256.0;
 /// Bytes of a thread: its stack as far as it is used, its histograms.
 const THREAD: f64 = 256e3;
+/// Bytes of address space that a run takes besides: stacks, the allocator's reserves, intervals, tables of results.
+/// Measured for a replay on null: 60 MiB were too little, 80 MiB were enough.
+const BESIDES: f64 = 128.0 * 1024.0 * 1024.0;
 
 /// Of a memory limit, the share that what is known here may take: the kernel's own structures and at least some pages
 /// of files need the rest. Measured with 100 threads of webproxy: 127 MiB known here, killed at 150, not at 250.
@@ -41,6 +44,10 @@ pub fn check(plan: &Plan) -> Result<()> {
     plan.sets.iter().try_for_each(|set| has_inodes(plan, set))?;
     let mut needs = of_plan(plan);
     fits(&needs, available_memory())?;
+    if let Some(left) = limited_memory() {
+        share_reserve();
+        fits_process(of_plan(plan), left)?;
+    }
     if let Some(limit) = plan.memory_limit {
         for (i, worker) in plan.workers.iter().enumerate().filter(|(_, w)| w.backend != Backend::Null) {
             needs.extend(of_requests(plan, i, worker)?);
@@ -78,6 +85,26 @@ fn fits(needs: &[Need], there: u64) -> Result<()> {
         return Ok(());
     }
     Err(Error::Memory { takes: mib(takes), there: mib(there as f64), what })
+}
+
+/// Lets all threads allocate from one reserve: by default each reserves 64 MiB of address space for itself, and a limit of
+/// it is used up by what nobody uses (mallopt(3)).
+fn share_reserve() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the call changes a number of the allocator, at any time.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+    }
+}
+
+/// An allocation that fails ends the whole process, and its results with it.
+fn fits_process(mut needs: Vec<Need>, left: u64) -> Result<()> {
+    needs.push(Need { bytes: BESIDES, what: "threads, intervals and results".to_string(), touched: false });
+    let (takes, what) = sum(needs.iter());
+    if takes <= left as f64 {
+        return Ok(());
+    }
+    Err(Error::ProcessLimit { takes: mib(takes), left: mib(left as f64), what })
 }
 
 /// The kernel kills what outgrows its memory group, and its results with it.
