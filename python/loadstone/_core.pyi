@@ -108,7 +108,7 @@ class AsideFile:
     def drop(self) -> None: ...
 
 def deny(mode: int) -> None:
-    """Denies files that take the place of others these permissions; 0 denies none."""
+    """Denies outputs that this thread makes from now on these permissions: 0o077 at first; 0 denies none."""
 
 MARK: str
 

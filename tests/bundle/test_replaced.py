@@ -57,11 +57,9 @@ def test_whole_bundles_and_empty_folders_are_replaced_and_nothing_is_left(tmp_pa
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "empty", "s"]
     assert Bundle.read(tmp_path / "b").ops.histogram() != Bundle.read(tmp_path / "empty").ops.histogram()
     assert len(Series.read(tmp_path / "s").bundles()) == 2
-    umask = os.umask(0)
-    os.umask(umask)
-    assert (tmp_path / "b").stat().st_mode & 0o777 == 0o777 & ~umask
+    assert (tmp_path / "b").stat().st_mode & 0o777 == 0o700
     # What was for its owner alone stays so.
-    (tmp_path / "b").chmod(0o700)
+    (tmp_path / "b").chmod(0o755)
     write(tmp_path / "b", force=True, seed=3)
     assert (tmp_path / "b").stat().st_mode & 0o777 == 0o700
 
@@ -354,3 +352,16 @@ def test_a_list_whose_name_was_taken_is_not_called_interrupted(tmp_path, loadsto
     shown, told = child.communicate(timeout=60)
     assert child.returncode == 1 and f"the results are in {out}.2" in told
     assert json.loads(shown)["partial"] is False
+
+
+def test_what_is_left_of_a_replaced_bundle_is_told(tmp_path, need_tools):
+    """Its files cannot be removed; it stayed under a hidden name without a word."""
+    need_tools("strace")
+    path = tmp_path / "b"
+    write(path)
+    code = CHILD.format(here=os.path.dirname(__file__), path=str(path))
+    inject = ["strace", "-f", "-o", "/dev/null", "--inject=unlinkat:error=EIO"]
+    done = subprocess.run([*inject, sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (left,) = (one for one in os.listdir(tmp_path) if one != "b")
+    assert f"{tmp_path / left}: is left of the bundle that was replaced" in done.stderr

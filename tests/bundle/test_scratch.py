@@ -110,6 +110,16 @@ def test_without_locks_nobody_can_tell_who_lives(tmp, need_tools):
     file.keep()
 
 
+def test_what_cannot_be_locked_leaves_nothing(tmp, need_tools):
+    """A folder without a lock would be nobody's to remove."""
+    need_tools("strace")
+    code = "import sys; from loadstone._core import HeldFolder; HeldFolder(sys.argv[1], 'loadstone-test-')"
+    inject = ["strace", "-f", "-o", "/dev/null", "--inject=flock:error=EIO"]
+    done = subprocess.run([*inject, sys.executable, "-c", code, tmp], capture_output=True, text=True)
+    assert done.returncode == 1 and "Input/output error" in done.stderr
+    assert not left(tmp)
+
+
 def test_links_in_it_are_removed_and_not_followed(tmp):
     (tmp / "home").mkdir()
     (tmp / "home" / "thesis.tex").write_text("all of it")

@@ -765,3 +765,20 @@ def test_any_jobs_become_plans_that_can_run_or_an_error(lines):
         return
     for plan in found.plans:
         check(plan)
+
+
+def test_a_directory_of_calls_is_never_given_up(tmp_path):
+    """Whoever gives up a directory means the files that jobs name; what lay in ``x.0`` was deleted."""
+    (tmp_path / "x.0").mkdir()
+    (tmp_path / "x.0" / "thesis.txt").write_text("precious")
+    (tmp_path / "y.dat").write_bytes(bytes(65536))
+    jobs = (
+        "[x]\nioengine=filestat\nnrfiles=3\nfilesize=4k\n[y]\nstonewall\nrw=write\nfilename=y.dat\nsize=64k\n"
+    )
+    with pytest.raises(
+        Error, match=r"x\.0, which was there before and was not made by Loadstone; move that away"
+    ):
+        lowered(jobs, tmp_path, allow_destroy=[tmp_path])
+    (tmp_path / "x.0" / "thesis.txt").rename(tmp_path / "thesis.txt")
+    calls, writes = lowered(jobs, tmp_path, allow_destroy=[tmp_path]).plans
+    assert not calls["targets"][0]["allow_destroy"] and writes["targets"][0]["allow_destroy"]

@@ -5,14 +5,13 @@
 
 use crate::opened::alone;
 use crate::{Dir, Error, Lock, Result, Stat, lock, random_hex};
-use std::ffi::CStr;
+use std::cell::Cell;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// What to do where a file cannot be written.
 pub const ROOM: &str = "make room or write elsewhere; nothing was left behind";
@@ -194,43 +193,21 @@ fn place(path: &Path) -> Result<(Dir, Vec<u8>)> {
     Ok((parent, name.as_bytes().to_vec()))
 }
 
-/// Permissions that no file gets that takes the place of another.
-static DENIED: AtomicU32 = AtomicU32::new(0);
+thread_local! {
+    /// Permissions that outputs made by this thread do not get.
+    static DENIED: Cell<u32> = const { Cell::new(0o077) };
+}
 
-/// Attributes of access control lists (acl(5)): who may use a file besides its mode, and what new files inherit.
-const ACLS: [&CStr; 2] = [c"system.posix_acl_access", c"system.posix_acl_default"];
-
-/// Denies these permissions to all files and directories made from now on, so that outputs of private files are private.
-/// The umask is not enough: the default access control list of a directory overrides it. 0 denies nothing.
+/// Denies these permissions to all outputs that this thread makes from now on: 0o077 at first, as outputs hold what inputs
+/// hold, and nobody lists all inputs. The umask would not do: the default access control list of a directory replaces it,
+/// while the mode of a call bounds that, too (acl(5)). 0 denies nothing.
 pub fn deny(mode: u32) {
-    DENIED.store(mode, Relaxed);
+    DENIED.set(mode);
 }
 
-/// Whether something is denied.
-pub(crate) fn is_denied() -> bool {
-    DENIED.load(Relaxed) != 0
-}
-
-/// Takes from a file or directory that was just made what is denied, whatever it inherited.
-///
-/// # Errors
-/// When its permissions cannot be changed.
-pub(crate) fn restrict(file: &impl AsRawFd) -> io::Result<()> {
-    let denied = DENIED.load(Relaxed);
-    if denied == 0 {
-        return Ok(());
-    }
-    let fd = file.as_raw_fd();
-    for name in ACLS {
-        // SAFETY: the name ends with a zero byte. Most have no such attribute, and not every file system has any.
-        unsafe { libc::fremovexattr(fd, name.as_ptr()) };
-    }
-    let mode = crate::dir::stat(fd, c"", libc::AT_EMPTY_PATH)?.mode;
-    // SAFETY: no pointers.
-    if unsafe { libc::fchmod(fd, mode & 0o7777 & !denied) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+/// What is denied.
+pub(crate) fn denied() -> u32 {
+    DENIED.get()
 }
 
 /// Makes a directory, which must be new, without the permissions that [`deny`] denies.
@@ -238,8 +215,7 @@ pub(crate) fn restrict(file: &impl AsRawFd) -> io::Result<()> {
 /// # Errors
 /// When it is there, or cannot be made.
 pub fn create_dir(path: &Path) -> io::Result<()> {
-    fs::create_dir(path)?;
-    if is_denied() { restrict(&File::open(path)?) } else { Ok(()) }
+    fs::DirBuilder::new().mode(0o777 & !denied()).create(path)
 }
 
 /// The same with all directories that lead to it; they may be there.
@@ -256,7 +232,7 @@ pub fn create_dirs(path: &Path) -> io::Result<()> {
 
 /// Lets a new file be read by those who may read the one that it will replace.
 fn as_private(file: &File, there: &Stat) {
-    let mode = there.mode & 0o777 & !DENIED.load(Relaxed);
+    let mode = there.mode & 0o777 & !denied();
     // SAFETY: no pointers.
     unsafe {
         // Only root can give files away. What the group of another may, that of this one may where all may.
@@ -415,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_replaced_keeps_its_permissions_and_its_owner() {
+    fn what_is_replaced_keeps_its_owner_and_what_that_may() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("private");
         fs::write(&path, "old").unwrap();
@@ -428,8 +404,8 @@ mod tests {
         file.write_all(b"new").unwrap();
         aside.keep(&file).unwrap();
         let after = fs::metadata(&path).unwrap();
-        let told = |meta: &fs::Metadata| (meta.mode(), meta.uid(), meta.gid());
-        assert_eq!(told(&after), told(&before));
+        let told = |meta: &fs::Metadata| (meta.mode() & 0o777, meta.uid(), meta.gid());
+        assert_eq!(told(&after), (0o600, before.uid(), before.gid()));
         assert_eq!((fs::read_to_string(&path).unwrap(), given && after.uid() != 12), ("new".into(), false));
     }
 

@@ -1,6 +1,6 @@
 //! An open directory, and names below it that never lead out.
 
-use crate::aside::{is_denied, restrict};
+use crate::aside::denied;
 use crate::lookup::{Links, PLACE, open_at, owned, plain};
 use crate::{Error, Result, shown};
 use std::ffi::{CStr, CString};
@@ -132,9 +132,8 @@ impl Dir {
     /// # Errors
     /// As [`Dir::open_below`].
     pub fn create_below(&self, name: &[u8], mode: libc::mode_t) -> io::Result<File> {
-        let file = self.open_below(name, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL, mode)?;
-        restrict(&file)?;
-        Ok(file)
+        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
+        self.open_below(name, flags, mode & !denied())
     }
 
     /// Opens a directory below it.
@@ -146,15 +145,14 @@ impl Dir {
         Ok(Dir { fd, path: self.path_of(name) })
     }
 
-    /// Makes a directory below it.
+    /// Makes a directory below it, without the permissions that [`crate::deny`] denies.
     ///
     /// # Errors
     /// As [`Dir::open_below`].
     pub fn mkdir_below(&self, name: &[u8], mode: libc::mode_t) -> io::Result<()> {
         let (place, last) = self.place(name)?;
         // SAFETY: the name ends with a zero byte.
-        done(unsafe { libc::mkdirat(place.as_raw_fd(), last.as_ptr(), mode) })?;
-        if is_denied() { restrict(&self.dir_below(name)?.fd) } else { Ok(()) }
+        done(unsafe { libc::mkdirat(place.as_raw_fd(), last.as_ptr(), mode & !denied()) })
     }
 
     /// Makes a directory below it with all that lead to it, and opens it. Says which of them are new, outer ones first.

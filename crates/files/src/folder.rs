@@ -41,13 +41,14 @@ impl Folder {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
                 dir => dir.map_err(failed)?,
             };
+            // Without a lock or a mark no later one would remove it.
+            let drop = || parent.unlink_below(&name, true);
+            let locked = lock(&dir, Lock::Exclusive).inspect_err(|_| _ = drop()).map_err(failed)?;
             // Another process may have taken it for left behind before it was locked; then it is gone, or will be.
-            if !lock(&dir, Lock::Exclusive).map_err(failed)? || !leads(&parent, &name, &dir) {
+            if !locked || !leads(&parent, &name, &dir) {
                 continue;
             }
-            let mark = Mark::put_as(&dir, KIND, &id).inspect_err(|_| {
-                let _ = parent.unlink_below(&name, true);
-            })?;
+            let mark = Mark::put_as(&dir, KIND, &id).inspect_err(|_| _ = drop())?;
             return Ok(Folder { parent, name, dir, mark });
         }
     }

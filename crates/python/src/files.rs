@@ -193,7 +193,7 @@ fn make_below(py: Python<'_>, path: PathBuf, name: Vec<u8>, mode: u32) -> PyResu
     py.detach(|| dir.make_below(&name, mode)).map(|_| ()).map_err(os_error)
 }
 
-/// Denies files that take the place of others these permissions; 0 denies none.
+/// Denies outputs that this thread makes from now on these permissions.
 #[pyfunction]
 fn deny(mode: u32) {
     files::deny(mode);

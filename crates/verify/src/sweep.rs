@@ -12,8 +12,10 @@ const PIECE: usize = 4 << 20;
 const ALIGN: usize = 4096;
 /// Stands for any later generation.
 pub const ANY: u32 = u32::MAX - 1;
-/// Blocks looked at to tell whose a file is.
+/// Blocks that hold something else than was written, after which a file is another one.
 const PROBES: u64 = 64;
+/// Blocks that are asked for at most, to find these or one that holds what was written.
+const CANDIDATES: u64 = 1 << 16;
 /// Unreadable blocks that are named.
 const NAMED: usize = 8;
 
@@ -149,38 +151,40 @@ impl Verifier {
         let unit = self.blocks.unit();
         let (mut memory, mut room) = (vec![0; 2 * unit.next_multiple_of(ALIGN) + ALIGN], Room::default());
         let first = memory.as_ptr().align_offset(ALIGN);
-        let (mut allowed, mut known) = (Vec::new(), false);
-        let blocks = ledger.blocks();
-        for probe in 0..PROBES.min(blocks) {
+        let (mut allowed, mut foreign) = (Vec::new(), 0);
+        let (blocks, filled) = (ledger.blocks(), ledger.about.before == Before::Filled);
+        let candidates = CANDIDATES.min(blocks);
+        for candidate in 0..candidates {
+            let block = (u128::from(blocks) * u128::from(candidate) / u128::from(candidates)) as u64;
+            let at = block * unit as u64;
+            ledger.after_crash(at, unit as u64, &mut allowed);
+            // Of a block that was written in part, its beginning is known.
+            let told = allowed.first().filter(|one| !one.skip && one.filled > 0 && (one.high > 0 || filled));
+            let Some(told) = told else { continue };
             // Direct reads begin at pages, and blocks may be parts of one.
-            let at = blocks / PROBES.min(blocks) * probe * unit as u64;
             let from = at - at % ALIGN as u64;
             let inside = (at - from) as usize;
             let length = (inside + unit).next_multiple_of(ALIGN);
             let buffer = &mut memory[first..first + length];
             let Ok(got) = read_all(file, buffer, from) else { continue };
-            let bytes = &buffer[inside.min(got)..got.min(inside + unit)];
-            ledger.after_crash(at, bytes.len() as u64, &mut allowed);
-            let Some(allowed) = allowed.first().filter(|allowed| {
-                !allowed.skip && (allowed.high > 0 || ledger.about.before == Before::Filled)
-            }) else {
-                continue;
-            };
-            known = true;
-            let block = Block { file: number, block: at / unit as u64 };
+            let bytes = &buffer[inside.min(got)..got.min(inside + unit.min(told.filled as usize))];
+            let block = Block { file: number, block };
             let marked = bytes.chunks_exact(crate::SECTOR).any(|sector| match self.blocks.kind() {
                 Kind::Marked(marks) => self.blocks.mark(sector).is_some_and(|mark| mark.key == marks.key()),
                 Kind::Content(_) => false,
             });
-            let oldest = allowed.low.min(allowed.high.saturating_sub(64));
-            if marked
-                || (oldest..=allowed.high)
-                    .any(|generation| self.blocks.holds(block, generation, 0, bytes, &mut room))
-            {
+            let oldest = told.low.min(told.high.saturating_sub(64));
+            let mut is = |generation| self.blocks.holds(block, generation, 0, bytes, &mut room);
+            if marked || !bytes.is_empty() && (oldest..=told.high).any(&mut is) {
                 return true;
             }
+            // What was before a write, or parts of several, says nothing.
+            foreign += u64::from(!told.loose && (told.low > 0 || filled));
+            if foreign == PROBES {
+                break;
+            }
         }
-        !known
+        foreign == 0
     }
 }
 

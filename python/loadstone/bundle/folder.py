@@ -158,6 +158,12 @@ class Making:
         # On a file system that has shut down nothing can be asked of the folder.
         return by_number if os.path.isdir(by_number) else self._held.path
 
+    @property
+    def hidden(self) -> Path:
+        """The name it has until then, for messages and comparisons."""
+        assert self._held is not None, "the block has ended"
+        return self._held.path
+
     def reserve(self) -> None:
         """Sets some room aside, which :meth:`unreserve` gives back when the disk is full."""
         with contextlib.suppress(OSError), open(self.folder / ".reserve", "xb") as file:
@@ -228,8 +234,6 @@ class Making:
         assert held is not None, "the block has ended"
         with contextlib.suppress(OSError, Error):
             held.unmark()
-        with contextlib.suppress(OSError):
-            os.fchmod(held.fileno(), 0o777 & ~_umask())
         for name in _names(self.path.with_name(f"{self.path.name}.unfinished")):
             try:
                 held.rename(name)
@@ -243,15 +247,15 @@ class Making:
         return left
 
     def _mode(self, held: HeldFolder) -> int:
-        """Permissions: those of the bundle that is replaced, or the usual ones."""
+        """Permissions: the owner's alone, and of the bundle that is replaced, whose owner it gets."""
         if self._old is not None:
             with contextlib.suppress(OSError):
                 there = os.stat(self.path.name, dir_fd=held.parent_fileno(), follow_symlinks=False)
                 if (there.st_dev, there.st_ino) == self._old:
                     with contextlib.suppress(OSError):
                         os.fchown(held.fileno(), there.st_uid, there.st_gid)
-                    return stat.S_IMODE(there.st_mode)
-        return 0o777 & ~_umask()
+                    return stat.S_IMODE(there.st_mode) & 0o700
+        return 0o700
 
     def _replace(self, held: HeldFolder, partial: bool) -> bool:
         """Exchanges it for the bundle that was there at the start; False where that stays, or is gone."""
@@ -265,7 +269,11 @@ class Making:
                 if partial and owned.is_whole(fd):
                     self._taken = "has whole results, which partial ones do not replace,"
                     return False
+                hidden = self.hidden
                 if held.replace(self.path.name, fd):
+                    if os.path.lexists(hidden):
+                        text = f"{hidden}: is left of the bundle that was replaced; it could not be removed"
+                        warnings.warn(text, LeftBehind, stacklevel=3)
                     return True
             self._taken = "was replaced by something else during the run"
         except (Error, OSError) as error:
@@ -377,15 +385,6 @@ def _drop(folder: Path) -> None:
 
 def _reason(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
-
-
-def _umask() -> int:
-    """The process's umask, without changing it for other threads."""
-    with contextlib.suppress(OSError, ValueError), open("/proc/self/status", encoding="ascii") as lines:
-        for line in lines:
-            if line.startswith("Umask:"):
-                return int(line.split()[1], 8)
-    return 0o022
 
 
 def _sync_all(folder: Path) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from loadstone._core import deny
 from loadstone._files import is_part
 from loadstone.cli import _show
-from loadstone.cli._private import keep_private, texts
 from loadstone.errors import Error, OptionError
 
 WORDS = {
@@ -124,7 +124,7 @@ class Command(click.Command):
             _refuse_alone(self.get_params(ctx), ctx)
             _refuse_inputs(self.get_params(ctx), ctx)
             _refuse_targets(self.get_params(ctx), ctx)
-            keep_private([one for one in self.get_params(ctx) if _is_input(one)], ctx)
+            _allow_others(ctx)
         except click.NoSuchOption as error:
             raise self._meant(error.option_name, ctx) from None
         return left
@@ -245,23 +245,31 @@ def _refuse_inputs(params: Sequence[click.Parameter], ctx: click.Context) -> Non
 
 _WRITTEN = ("--on", "--map", "--log", "--verify-state")
 """Options that name what a load writes; its traces, models and jobs are no matter of theirs."""
-_NO_INPUTS = ("--allow-destroy", "--key", "--out", "--temp-dir")
-"""Other options whose paths are no inputs."""
 
 
-def _is_input(one: click.Parameter) -> bool:
-    """Whether paths of a parameter may be read."""
-    return set(one.opts).isdisjoint((*_OUTPUTS, *_WRITTEN, *_NO_INPUTS))
+def _allow_others(ctx: click.Context) -> None:
+    """Lets others read what is made to be published; all other outputs are their owner's alone."""
+    if ctx.params.get("public") or ctx.info_name == "publish":
+        deny(0)
+        ctx.call_on_close(lambda: deny(0o077))
+
+
+def _texts(value: Any) -> list[str]:
+    """Texts of a parameter, however many it has."""
+    if isinstance(value, Mapping):
+        return [str(one) for one in value.values()]
+    given = value if isinstance(value, list | tuple) else [value]
+    return [os.fspath(one) for one in given if isinstance(one, str | os.PathLike)]
 
 
 def _refuse_targets(params: Sequence[click.Parameter], ctx: click.Context) -> None:
     """Raises where a load would write over a file that ``@FILE`` reads, or remove it with its directory."""
-    values = [text for one in params for text in texts(ctx.params.get(one.name or ""))]
+    values = [text for one in params for text in _texts(ctx.params.get(one.name or ""))]
     read = [text[1:] for text in values if text.startswith("@") and os.path.isfile(text[1:])]
     for one in params if read else ():
         if not set(one.opts).intersection(_WRITTEN):
             continue
-        for target in texts(ctx.params.get(one.name or "")):
+        for target in _texts(ctx.params.get(one.name or "")):
             target = target.rpartition("=")[2] if "--map" in one.opts else target
             if any(is_part(target, file) or is_part(file, target) for file in read if os.path.exists(target)):
                 raise click.UsageError(f"{one.opts[0]} {target}: is or holds what is read; name another", ctx)

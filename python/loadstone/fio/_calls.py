@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from loadstone._core import MARK
 from loadstone._values import is_null
 from loadstone.fio._job import Load
 from loadstone.fio._keys import BY_NAME
@@ -43,10 +45,12 @@ def plan_of_calls(
         for number in range(load.workers):
             ident = f"{load.job.name}.{number}"
             sets.append(_set(load, ident))
+            _refuse_there(load, on, sets[-1]["path"])
             workers.append(_worker(load, ident, list(options.cpus or load.cpus)))
     null = is_null(on)
     nowhere = {"id": "t0", "kind": "null", "size": 1 << 40}
-    target = nowhere if null else targets.tree(on, options.allow_destroy)
+    # Whoever gives up a directory gives up the files that jobs name in it, and calls name none.
+    target = nowhere if null else targets.tree(on, ())
     steps: list[dict[str, Any]] = [{"step": "prepare"}]
     if not null:
         steps += steps_of(options.cache, options.memory_limit, "none")
@@ -78,6 +82,16 @@ def _refuse_others(load: Load) -> None:
     load.notes.append(
         "files and directories have names of their own, in a directory JOB.NUMBER of each worker"
     )
+
+
+def _refuse_there(load: Load, on: str, name: str) -> None:
+    """Raises where a worker's directory is there and holds what no run of Loadstone made."""
+    path = os.path.join(os.path.abspath(on), name)
+    if is_null(on) or not os.path.isdir(path) or os.path.lexists(os.path.join(path, MARK)):
+        return
+    if os.listdir(path):
+        what = f"makes its files in {path}, which was there before and was not made by Loadstone; move that "
+        load.job.refuse(f"{what}away, or give the job another name")
 
 
 def _set(load: Load, ident: str) -> dict[str, Any]:

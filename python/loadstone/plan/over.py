@@ -66,6 +66,8 @@ def _given_up(plan: Mapping[str, Any], path: str, options: RunOptions) -> list[d
         raise Unused("allow_destroy", unknown, f"is no target of {path}; it has {', '.join(real) or 'none'}")
     for one in targets:
         one["allow_destroy"] = one["kind"] != "null" and os.path.abspath(one["path"]) in named
+        # A stranger cannot know what this process made.
+        one["made_before"] = False
     return targets
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadstone import Error
+from loadstone._core import open_regular
 from loadstone.bundle import Bundle, Ops, Series
 from loadstone.bundle.check import damaged
 from loadstone.bundle.codes import OTHER, errno_name
@@ -83,17 +85,29 @@ def collect(paths: Iterable[str | os.PathLike[str]]) -> Collected:
 
 
 def _model_of(found: Collected) -> Path | None:
-    """The one model of all runs: the copy in a bundle of several runs, else where the plan found it."""
-    copies = [file for one in found.series if (file := one.folder / "model.mdh").is_file()]
+    """The one model of all runs: the copy in a bundle of several runs, else where the plan found it.
+
+    A bundle may come from a stranger, and a report shows the model. So a link is none, and what lies elsewhere
+    must have the digest that the plan tells: whoever made the bundle knew what it holds.
+    """
+    copies = [file for one in found.series if os.path.lexists(file := one.folder / "model.mdh")]
     if copies:
-        return copies[0] if len(copies) == 1 else None
+        return copies[0] if len(copies) == 1 and copies[0].is_file() and not copies[0].is_symlink() else None
     named = {
-        Path(str(a.get("path")))
+        (str(a.get("path")), str(a.get("digest")))
         for r in found.runs
         for a in r.plan.get("artefacts") or []
         if a.get("kind") == "model"
     }
-    return next(iter(named)) if len(named) == 1 and next(iter(named)).is_file() else None
+    if len(named) != 1:
+        return None
+    ((path, digest),) = named
+    try:
+        with open(open_regular(path), "rb") as file:
+            same = digest == "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
+    except (Error, OSError, ValueError):
+        return None
+    return Path(path) if same else None
 
 
 @dataclass

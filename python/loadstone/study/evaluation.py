@@ -190,9 +190,9 @@ def evaluate(
             series = _performed(work, path, force, on_run, on_live)
     except Error as error:
         # What cannot be removed at the end is told, and takes nothing from the results.
-        if isinstance(earlier := error.__context__, Kept):
+        if not isinstance(error, Kept) and isinstance(earlier := error.__context__, Kept):
             raise Kept(f"{earlier}; {error}", earlier.summary, earlier.bundle) from None
-        if series is not None:
+        if series is not None and not isinstance(error, Kept):
             raise Kept(f"{error}; the results are in {series.path}", series.summary, series.path) from None
         raise
     return Evaluation(series)

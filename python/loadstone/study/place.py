@@ -44,7 +44,7 @@ class Place:
         """Makes the directory; ``Error`` where that cannot be."""
         try:
             if not os.path.lexists(self.on):
-                os.mkdir(self.on)
+                os.mkdir(self.on, 0o700)
                 self._made_on = True
             self._keep_left()
             self._held = HeldFolder(self.on, _NAME, self._digits)

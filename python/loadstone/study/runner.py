@@ -282,7 +282,7 @@ def _run_into(
     # What was measured is not lost by a signal, whenever it comes.
     with deferred(afresh=True) as held:
         with Observer(watched, seconds, options.probes) as observer:
-            results = own_files([str(making.folder), str(making.path)])
+            results = own_files([str(making.path), str(making.hidden)])
             run = _core.start(json.dumps({**plan, "own": [*plan.get("own", ()), *results]}))
             observer.attach(run.progress_handle())
             interrupted = watch(run, on_live, held)

@@ -151,7 +151,7 @@ def _new(path: str, base: str | None, what: str) -> int:
         os.makedirs(base, exist_ok=True)
         if folder := os.path.dirname(name):
             make_below(base, folder)
-        return open_below(base, name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        return open_below(base, name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         raise Error(f"{path}: is there already; the script would write {what} to it") from None
     except OSError as error:

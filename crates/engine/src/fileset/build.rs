@@ -106,8 +106,8 @@ impl SetPath {
                 )
             } else {
                 format!(
-                    "{what}, and the set {id:?} would take its place; name another directory with `on`, or pass \
-                     `allow_destroy` {on} to give it up"
+                    "{what}, and the set {id:?} would take its place; name another directory with `on`, move that away, or \
+                     pass `allow_destroy` {on} to give it up"
                 )
             };
             return Err(Error::target(&at, what));
