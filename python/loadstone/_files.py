@@ -11,6 +11,20 @@ from loadstone._core import AsideFile, trace_files
 from loadstone.errors import Error
 
 
+def absolute(path: str | os.PathLike[str]) -> str:
+    """A path from the root, without ``.`` and ``..``; it leads to what the kernel finds (path_resolution(7)).
+
+    Behind a link ``..`` is not what stands before the link, so such a link is followed.
+    """
+    whole = os.path.join(os.getcwd(), path)
+    folded = os.path.normpath(whole)
+    parts = whole.split("/")
+    if ".." in parts and os.path.realpath(whole) != os.path.realpath(folded):
+        after = len(parts) - parts[::-1].index("..")
+        return os.path.join(os.path.realpath("/".join(parts[:after])), *parts[after:])
+    return folded
+
+
 def refuse(path: str | os.PathLike[str], force: bool) -> None:
     """Raises ``Error`` for a file that is there, unless ``force``, and for whatever is no regular file."""
     path = Path(path)

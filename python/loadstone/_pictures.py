@@ -22,6 +22,17 @@ def ready() -> None:
     Raises ``Error`` where matplotlib is not installed.
     """
     need("matplotlib")
+    first = "matplotlib" not in sys.modules
+    _settle()
+    if first and os.path.lexists("matplotlibrc"):
+        # It obeys the settings of the working directory, which may be a stranger's, and run programs.
+        import matplotlib
+
+        matplotlib.rcdefaults()
+
+
+def _settle() -> None:
+    """Gives it a folder of settings."""
     if "matplotlib" in sys.modules or os.environ.get("MPLCONFIGDIR") or all(map(_usable, _folders())):
         return
     made = _scratch.make("fonts")

@@ -294,12 +294,14 @@ def test_a_run_that_is_ended_early_replaces_no_whole_one(tmp_path):
     status, told = ended(out, force=True, number=signal.SIGTERM)
     assert status == 143 and f"the results are in {beside}" in told, told
     assert everything(out) == before and Bundle.read(beside).partial
-    # One that is partial itself is replaced, and so is a whole one by a whole one.
+    # Nor one that is partial itself, which may have more; a whole one replaces any.
     (tmp_path / "t").unlink(missing_ok=True)
+    before = everything(beside)
     assert ended(beside, force=True, number=signal.SIGTERM)[0] == 143
-    assert ended(out, force=True)[0] == 0
-    assert not Bundle.read(out).partial
-    assert sorted(p.name for p in tmp_path.iterdir() if p.name != "t") == ["b", "b.2"]
+    assert everything(beside) == before
+    assert ended(beside, force=True)[0] == ended(out, force=True)[0] == 0
+    assert not Bundle.read(out).partial and not Bundle.read(beside).partial
+    assert sorted(p.name for p in tmp_path.iterdir() if p.name != "t") == ["b", "b.2", "b.2.2"]
 
 
 @pytest.mark.parametrize("what", ["model", "plan", "evaluate"])

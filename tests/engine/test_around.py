@@ -566,3 +566,25 @@ def test_a_device_is_mounted_whatever_bytes_the_place_has(tmp_path, need_root, n
         sh("umount", mount)
     finally:
         subprocess.run([b"umount", odd], check=True)
+
+
+@pytest.mark.root
+def test_a_file_system_of_several_devices_stays_mounted(tmp_path, need_root, need_tools):
+    """One device was held open in between. The other went away, and nothing could be mounted again."""
+    need_tools("losetup", "mkfs.btrfs")
+    loops, mount = [], tmp_path / "mnt"
+    mount.mkdir()
+    try:
+        for name in ("a", "b"):
+            with (tmp_path / name).open("wb") as file:
+                file.truncate(256 * MIB)
+            loops.append(sh("losetup", "-f", "--show", tmp_path / name).strip())
+        sh("mkfs.btrfs", "-q", *loops)
+        sh("mount", loops[0], mount)
+        with pytest.raises(Error, match="it lies on several devices"):
+            execute(reads(mount / "file", size=MIB))
+        assert os.path.ismount(mount)
+    finally:
+        subprocess.run(["umount", mount], check=False)
+        for loop in loops:
+            subprocess.run(["losetup", "-d", loop], check=False)

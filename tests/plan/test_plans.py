@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import loadstone
 from loadstone import Error
+from loadstone._files import absolute
 from loadstone.plan import RunOptions, load_plan
 from loadstone.workload import execute, job, plan_uniform
 
@@ -233,3 +235,75 @@ def test_a_byte_of_zero_is_in_no_name(saved, tmp_path, loadstone, place):
     (tmp_path / "zero.json").write_text(json.dumps(plan))
     done = loadstone("run", tmp_path / "zero.json", "--on", tmp_path / "t", status=1)
     assert f"plan, {place}: has a byte of zero" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_plan_cannot_know_what_this_process_made(saved, tmp_path):
+    """``made_before`` of a stranger's file was believed where an earlier run had made the path."""
+    target = tmp_path / "target"
+    execute(plan_uniform("randwrite", target, RunOptions(size=MIB, requests=20)))
+    with target.open("r+b") as file:
+        file.write(b"precious" * (MIB // 8))
+
+    def change(plan):
+        plan["targets"][0].update(made_before=True, prepare="none")
+
+    with pytest.raises(Error, match="was there before"):
+        loadstone.run(job(str(saved(change, size=MIB, allow_destroy=[target]))), out=tmp_path / "b")
+    assert target.read_bytes() == b"precious" * (MIB // 8)
+
+
+@pytest.fixture
+def linked(tmp_path):
+    """Behind ``data/link`` the kernel's ``..`` is ``home``, and that of the name is ``data``."""
+    (tmp_path / "home/dir").mkdir(parents=True)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/link").symlink_to("../home/dir")
+    for place in ("home", "data"):
+        (tmp_path / place / "file").write_bytes(place.encode() * (MIB // 4))
+    return tmp_path
+
+
+def test_a_path_leads_where_the_kernel_takes_it(linked, monkeypatch):
+    monkeypatch.chdir(linked)
+    assert absolute("data/link/../file") == f"{linked}/home/file"
+    assert absolute("data/../data/./link//x") == f"{linked}/data/link/x"
+    assert absolute("data/link") == f"{linked}/data/link"
+    assert absolute("/") == "/" and absolute("/../x") == "/x"
+    typed = "data/link/../file"
+    execute(plan_uniform("randwrite", typed, RunOptions(requests=50, allow_destroy=[typed])))
+    assert (linked / "data/file").read_bytes() == b"data" * (MIB // 4)
+    assert (linked / "home/file").read_bytes() != b"home" * (MIB // 4)
+
+
+def test_a_plan_means_the_file_that_is_named(saved, linked, loadstone):
+    def change(plan):
+        plan["targets"][0].update(path=f"{linked}/data/link/../file", prepare="none")
+
+    plan = saved(change)
+    refused = loadstone("run", plan, "--allow-destroy", linked / "data/file", status=2)
+    assert f"is no target of {plan}; it has {linked}/home/file" in refused.stderr
+    loadstone("run", plan, "--allow-destroy", linked / "home/file")
+    assert (linked / "data/file").read_bytes() == b"data" * (MIB // 4)
+    assert (linked / "home/file").read_bytes() != b"home" * (MIB // 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.fio", "[x]\nrw=randread\nsize=64k\nnice=-5\n"),
+        ("a.fio", "[x]\nrw=randread\nsize=64k\nprioclass=1\nprio=2\n"),
+        (
+            "a.f",
+            "define file name=f,path=/x,size=64k,prealloc\ndefine process name=p,nice=-5 {\n"
+            "  thread name=t { flowop read name=r,filename=f,iosize=4k,iters=1\n flowop finishoncount "
+            "name=e,value=9 }\n}\nrun 1\n",
+        ),
+    ],
+)
+def test_what_files_take_from_others_is_named(tmp_path, loadstone, name, text):
+    (tmp_path / name).write_text(text)
+    words = ("run", tmp_path / name, "--on", "null:")
+    refused = loadstone(*words, status=1).stderr
+    asked = ("--ioprio", "realtime:2") if "prio" in text else ("--nice", "-5")
+    assert "from others" in refused and " ".join(asked) in refused
+    loadstone(*words, *asked, "--dry-run")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import html
 import io
 import json
@@ -17,6 +18,7 @@ import pytest
 
 from loadstone import report
 from loadstone.bundle import Event, aside, write_bundle
+from loadstone.model import fit
 from loadstone.report.figure import embedded, plotted
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -106,3 +108,25 @@ def test_a_browser_shows_the_names_and_draws_all(page, tmp_path, need_tools):
     # Labels of figures are text of an SVG: the name as it is, not what it would be as markup.
     labels = [html.unescape(found) for found in re.findall(r"<text[^>]*>([^<]*)</text>", done.stdout)]
     assert any("]]>&lt;b&gt;<b>&amp;" in label for label in labels), "the step's own characters"
+
+
+def test_a_report_shows_no_model_that_lies_elsewhere(tmp_path, root):
+    """A stranger's bundle named a private one, and so did a link in place of its own."""
+    private, fitted = tmp_path / "private.mdh", fit(root / "examples/loop0.parquet", window=1.0)
+    fitted.save(private)
+    plan = {**bundles.plan("model", 1)}
+    digest = "sha256:" + hashlib.sha256(private.read_bytes()).hexdigest()
+    for told, shown in ((None, False), ("sha256:" + "0" * 64, False), (digest, True)):
+        plan["artefacts"] = [{"id": "m", "kind": "model", "path": str(private), "digest": told}]
+        with aside(tmp_path / "b", force=True) as inside:
+            write_bundle(inside, plan, bundles.outcome(10), {"host": "h"}, bundles.observation(1), [])
+        out = tmp_path / "r.html"
+        report.write([tmp_path / "b"], out, force=True)
+        assert ('id="model"' in out.read_text()) == shown, told
+    evaluation = bundles.evaluation(tmp_path / "e", summary=bundles.SUMMARY, model=fitted)
+    report.write([evaluation], tmp_path / "e.html")
+    assert 'id="model"' in (tmp_path / "e.html").read_text()
+    (evaluation / "model.mdh").unlink()
+    (evaluation / "model.mdh").symlink_to(private)
+    report.write([evaluation], tmp_path / "f.html")
+    assert 'id="model"' not in (tmp_path / "f.html").read_text()

@@ -208,3 +208,14 @@ def test_runs_go_on_until_all_is_decided(loadstone, trace, tmp_path, monkeypatch
 def test_runs_until_all_is_decided_keep_to_no_budget(loadstone, trace):
     refused = loadstone("evaluate", trace, "--on", "null:", "--until-decided", "--budget", "1m", status=2)
     assert "leave out --budget" in refused.stderr
+
+
+def test_a_bundle_is_not_replaced_by_an_evaluation_of_its_model(loadstone, trace, tmp_path):
+    """It was refused after the first run, which took the place of all that was there."""
+    out = tmp_path / "out"
+    words = ("evaluate", trace, "--on", "null:", "--duration", "0.3s", "--repeat", 2, "--out", out)
+    loadstone(*words)
+    before = sorted(os.listdir(out))
+    refused = loadstone(*words, "--model", out / "model.mdh", "--force", status=1)
+    assert "which the run is made from" in refused.stderr
+    assert sorted(os.listdir(out)) == before and os.listdir(tmp_path) == ["out"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -128,3 +129,14 @@ def test_objects_that_reach_over_more_than_there_is_are_refused(tmp_path, loadst
     assert "16 EiB together, which no target has" in loadstone(*words, status=1).stderr
     for verb in (("run", model), ("replay", path)):
         assert "no target has" in loadstone(*verb, "--on", "null:", status=1).stderr
+
+
+def test_settings_of_the_working_directory_draw_no_picture(tmp_path, loop0, loadstone, monkeypatch):
+    """matplotlib obeys ./matplotlibrc, and with usetex runs latex, which may read any file."""
+    (tmp_path / "matplotlibrc").write_text("text.usetex: True\ntext.latex.preamble: \\input{/etc/hostname}\n")
+    (tmp_path / "latex").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    (tmp_path / "latex").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.chdir(tmp_path)
+    loadstone("trace", "describe", loop0, "--plot", tmp_path / "x.png")
+    assert (tmp_path / "x.png").exists() and not (tmp_path / "ran").exists()

@@ -4,6 +4,9 @@ import json
 import os
 import re
 import shutil
+import stat
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -301,3 +304,39 @@ def test_after_a_kill_content_of_many_generations_is_no_other_file(loadstone, st
         run.communicate()
     told = loadstone("verify", "--state", state, "--after-crash").stdout
     assert "verified: all as it should be" in told
+
+
+@pytest.mark.root
+def test_a_device_of_a_state_is_looked_at_and_not_opened(loadstone, tmp_path, need_root, need_tools):
+    """Opening some does something: a watchdog begins to count."""
+    need_tools("strace")
+    target, state = tmp_path / "target", tmp_path / "state"
+    loadstone("run", "randwrite", "--on", target, "--size", "1m", "--requests", 9, "--verify-state", state)
+    target.unlink()
+    os.mknod(target, 0o600 | stat.S_IFCHR, os.makedev(1, 3))
+    seen = tmp_path / "seen"
+    words = ["strace", "-f", "-o", seen, "-e", "trace=openat,open,openat2", sys.executable, "-m", "loadstone"]
+    done = subprocess.run([*words, "verify", "--state", state], capture_output=True, text=True)
+    assert done.returncode == 1 and "neither a file nor a block device" in done.stderr
+    assert str(target) not in seen.read_text()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("write", "--bs", "4k", "--size", "64m", "--requests", 10, "--compress", 2, "--dedupe-unit", "1m"),
+        ("randwrite", "--bs", "4k", "--size", "8m", "--requests", 60, "--dedupe", 2, "--dedupe-unit", "64k"),
+        ("randwrite", "--bs", "1k", "--size", "1m", "--requests", 50, "--dedupe", 2),
+        ("randwrite", "--bs", 256, "--size", "64k", "--requests", 50),
+    ],
+)
+def test_what_was_written_in_part_is_no_other_file(loadstone, tmp_path, words):
+    """Of such blocks the beginning is known, and the rest says nothing."""
+    state = tmp_path / "state"
+    loadstone("run", *words, "--no-fill", "--on", tmp_path / "target", "--verify-state", state)
+    assert "all as it should be" in loadstone("verify", "--state", state).stdout
+    # Another file is one all the same.
+    size = (tmp_path / "target").stat().st_size
+    if words[0] == "write":
+        (tmp_path / "target").write_bytes(b"x" * size)
+        assert loadstone("verify", "--state", state, status=1)

@@ -394,12 +394,15 @@ fn go_on(from: &Path, mut kept: Verifier, abouts: Vec<About>) -> Result<Verifier
 fn open(path: &Path) -> std::io::Result<File> {
     let usual = libc::O_CLOEXEC | libc::O_NONBLOCK;
     let open = |flags| OpenOptions::new().read(true).custom_flags(flags | usual).open(path);
+    let check = |meta: std::fs::Metadata| match meta.file_type() {
+        kind if kind.is_file() || kind.is_block_device() => Ok(()),
+        _ => Err(std::io::Error::other("it is neither a file nor a block device")),
+    };
+    // Looked at first, as opening some devices does something.
+    check(std::fs::metadata(path)?)?;
     let file = open(libc::O_DIRECT).or_else(|_| open(0))?;
-    let kind = file.metadata()?.file_type();
-    if kind.is_file() || kind.is_block_device() {
-        return Ok(file);
-    }
-    Err(std::io::Error::other("it is neither a file nor a block device"))
+    check(file.metadata()?)?;
+    Ok(file)
 }
 
 /// Reads a target from end to end.

@@ -28,15 +28,18 @@ _COUNT = 1 << 62
 def opened(path: Path) -> Iterator[BinaryIO]:
     """A file of a bundle, open. Raises ``Error`` where it is missing, or is a link, a pipe or the like."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        # Looked at first, as opening some devices does something.
+        regular = stat.S_ISREG(os.lstat(path).st_mode) or path.is_symlink()
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC) if regular else -1
     except FileNotFoundError:
         raise Error(f"{path}: is missing; the bundle is damaged") from None
     except OSError as error:
         if path.is_symlink():
             raise Error(f"{path}: is a link, which no bundle has; copy the file it leads to") from None
         raise Error(f"{path}: cannot be read: {error.strerror}") from None
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
+    if fd < 0 or not stat.S_ISREG(os.fstat(fd).st_mode):
+        if fd >= 0:
+            os.close(fd)
         raise Error(f"{path}: is no file, as a part of a bundle is")
     with os.fdopen(fd, "rb") as file:
         yield file

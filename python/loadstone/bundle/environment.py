@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import loadstone
+from loadstone._files import absolute
 
 
 def _text(path: str | Path) -> str | None:
@@ -144,7 +145,7 @@ def snapshot(targets: dict[str, str | None]) -> dict[str, Any]:
             if reason:
                 entry["no_device"] = reason
             try:
-                space = os.statvfs(path if os.path.exists(path) else os.path.dirname(os.path.abspath(path)))
+                space = os.statvfs(path if os.path.exists(path) else os.path.dirname(absolute(path)))
                 entry["file_system"] = {
                     "bytes": space.f_frsize * space.f_blocks,
                     "free": space.f_frsize * space.f_bavail,

@@ -266,8 +266,8 @@ class Making:
         try:
             if identity(fd) == self._old:
                 owned.check(fd, self.path)
-                if partial and owned.is_whole(fd):
-                    self._taken = "has whole results, which partial ones do not replace,"
+                if partial and os.listdir(fd):
+                    self._taken = "has results, which partial ones do not replace,"
                     return False
                 hidden = self.hidden
                 if held.replace(self.path.name, fd):

@@ -50,14 +50,6 @@ def check(fd: int, path: Path) -> None:
         raise Error(f"{path}: cannot be looked at: {error.strerror}; give another name") from None
 
 
-def is_whole(fd: int) -> bool:
-    """Whether a bundle has all that its run was to measure."""
-    try:
-        return not _object(fd, "summary.json", "").get("partial")
-    except (_Foreign, OSError):
-        return False
-
-
 def _bundle(fd: int, mount: tuple[int, int], where: str, inside: bool = False) -> None:
     """One bundle, or one of several runs where ``inside`` is false."""
     names = set(os.listdir(fd)) - {MARK}

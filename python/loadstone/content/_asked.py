@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
 
 from loadstone import Error, _core
+from loadstone._files import absolute
 from loadstone.content._examine import Progress, examine
 from loadstone.errors import OptionError
 
@@ -78,9 +79,9 @@ def _of_dataset(kind: str) -> Content:
             "content", kind, "use unique or dataset:FILE, with a series that loadstone dataset makes"
         )
     if os.path.isfile(path):
-        return {"dataset": os.path.abspath(path)}
+        return {"dataset": absolute(path)}
     if (split := re.fullmatch(r"(.+)@(\d+)", path)) and os.path.isfile(split[1]):
-        return {"dataset": os.path.abspath(split[1]), "snapshot": int(split[2])}
+        return {"dataset": absolute(split[1]), "snapshot": int(split[2])}
     raise OptionError("content", kind, f"{path} is no file; loadstone dataset scan or create makes one")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from loadstone._core import MARK
+from loadstone._files import absolute
 from loadstone._values import is_null
 from loadstone.fio._job import Load
 from loadstone.fio._keys import BY_NAME
@@ -86,7 +87,7 @@ def _refuse_others(load: Load) -> None:
 
 def _refuse_there(load: Load, on: str, name: str) -> None:
     """Raises where a worker's directory is there and holds what no run of Loadstone made."""
-    path = os.path.join(os.path.abspath(on), name)
+    path = os.path.join(absolute(on), name)
     if is_null(on) or not os.path.isdir(path) or os.path.lexists(os.path.join(path, MARK)):
         return
     if os.listdir(path):

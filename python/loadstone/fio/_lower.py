@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
 from loadstone import Error
+from loadstone._files import absolute
 from loadstone._values import is_null
 from loadstone.content import Content
 from loadstone.fio._calls import plan_of_calls
@@ -133,7 +134,7 @@ class _Lowering:
     def plans(self, loads: Sequence[Load]) -> Plans:
         on = self.settings.on
         if not is_null(on):
-            path = os.path.abspath(on)
+            path = absolute(on)
             self.root, self.only = (path, None) if os.path.isdir(path) else (None, path)
         rounds: list[list[Load]] = []
         for load in loads:
@@ -144,9 +145,7 @@ class _Lowering:
             _refuse_order(together, at + 1 < len(rounds))
         plans = [self._plan(together) for together in rounds]
         self._refuse_taken()
-        named = [
-            one for one in self.settings.options.allow_destroy if os.path.abspath(one) not in self.covering
-        ]
+        named = [one for one in self.settings.options.allow_destroy if absolute(one) not in self.covering]
         _target.check_allowed(self.seen.values(), named)
         for load in loads:
             for note in load.notes:
@@ -358,7 +357,7 @@ class _Lowering:
             about = load.job.entries.get("filename") or load.job.entries["nrfiles"]
             about.refuse(f"are {load.many} files, and `on` {self.settings.on} is one; name a directory")
         if load.files:
-            named = os.path.abspath(os.path.join(*load.directories[:1], load.files[0]))
+            named = absolute(os.path.join(*load.directories[:1], load.files[0]))
             if named != self.only:
                 load.job.entries["filename"].refuse(
                     f"{named} is not what `on` names, {self.only}; name it, or a directory it lies in"
@@ -375,7 +374,7 @@ class _Lowering:
         assert root is not None
         entries = load.job.entries
         about = entries.get("filename") or entries.get("directory")
-        path = os.path.normpath(os.path.join(root, name))
+        path = absolute(os.path.join(root, name))
         if os.path.relpath(path, root).split("/")[0] == ".." and self.settings.options.rebase:
             path = os.path.join(root, os.path.normpath(f"/{name}").lstrip("/"))
         # Links may lead out of the directory as well.
@@ -432,7 +431,7 @@ class _Lowering:
     def _covered(self, path: str) -> list[str]:
         """Directories that are given up, the job's own or one in it, and have the file."""
         place = os.path.realpath(path)
-        within = [os.path.abspath(one) for one in self.settings.options.allow_destroy if os.path.isdir(one)]
+        within = [absolute(one) for one in self.settings.options.allow_destroy if os.path.isdir(one)]
         within = [one for one in within if one == self.root or one.startswith(f"{self.root}/")]
         covers = [one for one in within if place.startswith(f"{os.path.realpath(one)}/")]
         self.covering.update(covers)
@@ -440,13 +439,13 @@ class _Lowering:
 
     def _within(self, found: _target.Found) -> str | None:
         """The directory that a file must still lie in when its plan is run: given up, or there now."""
-        named = [os.path.abspath(one) for one in self.settings.options.allow_destroy]
-        if found.kind != "file" or os.path.abspath(found.path) in named:
+        named = [absolute(one) for one in self.settings.options.allow_destroy]
+        if found.kind != "file" or absolute(found.path) in named:
             return None
         if found.allowed:
             covered = self._covered(found.path)
             return os.path.realpath(max(covered, key=len)) if covered else None
-        place = os.path.dirname(os.path.abspath(found.path))
+        place = os.path.dirname(absolute(found.path))
         while not os.path.isdir(place):
             place = os.path.dirname(place)
         return os.path.realpath(place)
@@ -467,7 +466,7 @@ class _Lowering:
             what = (
                 f"{len(self.taken)} files were there before, and the jobs would overwrite them: {told}; name "
             )
-            if self.root in {os.path.abspath(one) for one in self.settings.options.allow_destroy}:
+            if self.root in {absolute(one) for one in self.settings.options.allow_destroy}:
                 what += "each with `allow_destroy`, as these are links or hard links, or lie on another mount"
             else:
                 what += f"new ones, or pass `allow_destroy` {self.root} to give up what the jobs write there"
@@ -479,7 +478,7 @@ class _Lowering:
     def _new(self, path: str) -> _target.Found:
         """A file in a directory that is not there yet."""
         self._covered(path)
-        allowed = any(os.path.abspath(one) == path for one in self.settings.options.allow_destroy)
+        allowed = any(absolute(one) == path for one in self.settings.options.allow_destroy)
         return _target.Found(path, "file", None, allowed)
 
     def _part(self, load: Load, number: int, path: str, file: _File, files: int) -> Part:

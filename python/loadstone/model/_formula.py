@@ -168,7 +168,11 @@ def _rounded(values: Any) -> list[float]:
 def _error(slice_: Slice, family: str, parameters: Sequence[float]) -> float:
     import numpy as np
 
-    found = shares(family, parameters, slice_.first, slice_.last)
+    try:
+        found = shares(family, parameters, slice_.first, slice_.last)
+    except Error:
+        # A shape that no model may have.
+        return 1.0
     total = float(found.sum())
     if not (np.isfinite(total) and total > 0):
         return 1.0

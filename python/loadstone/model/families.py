@@ -27,11 +27,20 @@ def _hyperexponential(x: Floats, share: float, first: float, second: float) -> F
     return share * -np.expm1(-x / first) + (1 - share) * -np.expm1(-x / second)
 
 
-def _named(family: str) -> Callable[..., Floats]:
+STEEPEST = 1e6
+"""Largest shape: of larger ones a bucket takes milliseconds, and a file may have a thousand formulas."""
+
+
+def _named(family: str, parameters: Sequence[float]) -> Callable[..., Floats]:
     """The distribution function of a continuous distribution of scipy.stats."""
     found = continuous(family)
     if found is None:
         raise Error(f"scipy.stats has no continuous distribution {family!r} that is quick to compute")
+    for shape in parameters[: found.numargs]:
+        if abs(shape) > STEEPEST:
+            raise Error(
+                f"{family}: the shape {shape:g} is beyond {STEEPEST:g}, which takes too long to compute"
+            )
     cdf: Callable[..., Floats] = found.cdf
     return cdf
 
@@ -83,7 +92,7 @@ def shares(family: str, parameters: Sequence[float], first: Ints, last: Ints) ->
         return _float(np.maximum(np.polyval(_float(parameters), place), 0.0))
     if not _usual:
         _usual.update(_common())
-    cdf = _usual.get(family) or _named(family)
+    cdf = _usual.get(family) or _named(family, parameters)
     try:
         with np.errstate(all="ignore"):
             # Edges are shared by neighbours nearly always, but not beside buckets that are left out.

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from loadstone import Error
+from loadstone._files import absolute
 from loadstone._units import size as shown
 from loadstone._values import is_null
 from loadstone.personalities._head import Personality
@@ -127,7 +128,7 @@ def check_room(personality: Personality, on: str | os.PathLike[str], variables: 
 
     Nothing is said where files of an earlier run are there: their room comes free, or they are kept.
     """
-    where = os.path.abspath(on)
+    where = absolute(on)
     plan = _plan(personality, variables)
     if any(os.path.exists(os.path.join(where, one["id"])) for one in plan["sets"]):
         return

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from loadstone import Error, _core
+from loadstone._files import absolute
 from loadstone.plan.kinds import kind_of
 from loadstone.trace import Options
 from loadstone.trace.options import options_json
@@ -23,7 +24,7 @@ def reading_of(options: Options | None) -> dict[str, Any]:
             raise Error(f"{name}: is not for replays; leave it out (order and within tell of dependencies)")
     reading: dict[str, Any] = json.loads(options_json(**options))
     if "temp_dir" in reading:
-        reading["temp_dir"] = os.path.abspath(reading["temp_dir"])
+        reading["temp_dir"] = absolute(reading["temp_dir"])
     return reading
 
 

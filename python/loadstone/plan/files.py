@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from loadstone import Error, _core
+from loadstone._files import absolute
 from loadstone.errors import OptionError, PlanError
 from loadstone.plan.kinds import refuse_others
 from loadstone.plan.options import NOTHING, Place, RunOptions
@@ -32,7 +33,7 @@ def load_plan(path: Place, on: Place | None = None, options: RunOptions = NOTHIN
     plan = _read_plan(path, variables)
     found = over(_checked(path, plan), str(path), options)
     _refuse_pipes(path, found)
-    _refuse_unnamed(path, found, on, [*map(os.path.abspath, options.allow_destroy), *variables.values()])
+    _refuse_unnamed(path, found, on, [*map(absolute, options.allow_destroy), *variables.values()])
     # What the plan was made from is read by no run of it, and may be gone.
     return _checked(path, {**found, "own": own_files([str(path)])})
 

@@ -51,9 +51,9 @@ TAKES: Mapping[Kind, frozenset[str]] = {
     "trace": _BLOCKS | _PACED | {"within", "reading", "until_steady"},
     "model": _BLOCKS | _PACED | {"draw_first", "until_steady"},
     "plan": _ALWAYS | _REQUESTS | {"on", "variables", "verify_state", "until_steady"},
-    "script": _SCRIPTS | {"allow_system"},
+    "script": _SCRIPTS | {"allow_system", "nice", "ioprio"},
     # A state is of targets that are files, as those of jobs are.
-    "jobs": _CALLS | _VERIFY | {"until_steady"},
+    "jobs": _CALLS | _VERIFY | {"until_steady", "nice", "ioprio"},
     "benchmark": (_SCRIPTS - {"rebase"}) | {"size", "source"},
     "suite": (_CALLS - {"duration", "rebase"}) | {"size", "bs", "depth", "direct", "sweep"},
     "name": _BLOCKS | _SHAPED | {"until_steady", "latency_target"},

@@ -6,16 +6,16 @@ the user names it, too.
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Mapping
 from typing import Any
 
 from loadstone import Error
+from loadstone._files import absolute
 from loadstone.plan.kinds import Unused
 from loadstone.plan.options import RunOptions
 from loadstone.plan.steering import steady_of
-from loadstone.plan.surroundings import priorities_of, steps_of
+from loadstone.plan.surroundings import priorities_of, steps_of, taken_from_others
 
 
 def over(plan: Mapping[str, Any], path: str, options: RunOptions) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def over(plan: Mapping[str, Any], path: str, options: RunOptions) -> dict[str, A
     if options.interval is not None:
         found["interval_ns"] = round(options.interval * 1e9)
     if options.log is not None:
-        found["log"] = os.path.abspath(options.log)
+        found["log"] = absolute(options.log)
     if options.memory_limit is not None:
         found["memory_limit"] = options.memory_limit
     if options.direct:
@@ -59,13 +59,14 @@ def over(plan: Mapping[str, Any], path: str, options: RunOptions) -> dict[str, A
 
 def _given_up(plan: Mapping[str, Any], path: str, options: RunOptions) -> list[dict[str, Any]]:
     """The targets, of which those are given up that the user named."""
-    named = {os.path.abspath(one) for one in options.allow_destroy}
-    targets = [{**one} for one in plan["targets"]]
-    real = [os.path.abspath(one["path"]) for one in targets if one["kind"] != "null"]
+    named = {absolute(one) for one in options.allow_destroy}
+    # What is compared is what is used.
+    targets = [{**one, "path": one["path"] and absolute(one["path"])} for one in plan["targets"]]
+    real = [absolute(one["path"]) for one in targets if one["kind"] != "null"]
     for unknown in named.difference(real):
         raise Unused("allow_destroy", unknown, f"is no target of {path}; it has {', '.join(real) or 'none'}")
     for one in targets:
-        one["allow_destroy"] = one["kind"] != "null" and os.path.abspath(one["path"]) in named
+        one["allow_destroy"] = one["kind"] != "null" and absolute(one["path"]) in named
         # A stranger cannot know what this process made.
         one["made_before"] = False
     return targets
@@ -89,14 +90,8 @@ def _outside(plan: dict[str, Any], path: str, options: RunOptions) -> None:
         what = "moves this process into a memory cgroup of its own"
         raise Error(f"{path}: {what}; name the limit, too: `memory_limit` {limit}")
     for worker in plan["workers"]:
-        if worker.get("nice", 0) < 0 and options.nice is None:
-            what = f"takes CPU time from others, with niceness {worker['nice']}"
-            raise Error(f"{path}: {what}; name it, too: `nice` {worker['nice']}")
-        wish = worker.get("ioprio") or {}
-        if wish.get("class") == "realtime" and options.ioprio is None:
-            text = f"realtime:{wish.get('level', 4)}"
-            what = f"takes the disk from others, with I/O priority {text}"
-            raise Error(f"{path}: {what}; name it, too: `ioprio` {text}")
+        if taken := taken_from_others(worker, options):
+            raise Error(f"{path}: {taken}")
     for step in plan["steps"] if options.cache is None else ():
         if step["step"] == "remount":
             what = "unmounts and mounts the file systems of its targets"
@@ -105,7 +100,7 @@ def _outside(plan: dict[str, Any], path: str, options: RunOptions) -> None:
             raise Error(f"{path}: drops all caches of this host; say so, too: `cache` drop-host")
     for artefact in plan.get("artefacts", ()):
         place = (artefact.get("reading") or {}).get("temp_dir")
-        if place is not None and os.path.abspath(place) != os.path.abspath(tempfile.gettempdir()):
+        if place is not None and absolute(place) != absolute(tempfile.gettempdir()):
             what = f"sorts {artefact['path']} in {place}"
             raise Error(f"{path}: {what}; name the directory, too: set TMPDIR={place}")
 

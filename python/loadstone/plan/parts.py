@@ -10,6 +10,7 @@ from typing import Any
 
 import loadstone
 from loadstone import Error, _core
+from loadstone._files import absolute
 from loadstone._text import is_text, refuse_no_text
 from loadstone.content import Content
 from loadstone.errors import PlanError
@@ -72,7 +73,7 @@ def with_content(plan: Mapping[str, Any], content: Content | None) -> dict[str, 
         return {}
     if "dataset" not in content:
         return {"content": dict(content)}
-    dataset = artefact(os.path.abspath(content["dataset"]), "dataset", "dataset")
+    dataset = artefact(absolute(content["dataset"]), "dataset", "dataset")
     return {
         "content": {**content, "dataset": "dataset"},
         "artefacts": [*plan.get("artefacts", ()), dataset],
@@ -85,8 +86,8 @@ def own_files(paths: Iterable[str]) -> list[str]:
     Those of Loadstone itself are left out, and names that are no text, which no plan can have.
     """
     package = os.path.dirname(os.path.abspath(loadstone.__file__)) + os.sep
-    absolute = dict.fromkeys(os.path.abspath(path) for path in paths)
-    return [path for path in absolute if not path.startswith(package) and is_text(path)]
+    found = dict.fromkeys(absolute(path) for path in paths)
+    return [path for path in found if not path.startswith(package) and is_text(path)]
 
 
 def schema() -> dict[str, Any]:

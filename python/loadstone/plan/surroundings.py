@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import resource
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from loadstone import Error, _values
 from loadstone.errors import OptionError
@@ -105,6 +106,26 @@ def steps_of(cache: Cache | None, memory_limit: int | None, usual: Cache) -> lis
 
 
 _CLASSES = {"idle": "idle", "best-effort": "best_effort", "realtime": "realtime"}
+
+
+def taken_from_others(worker: Mapping[str, Any], options: RunOptions) -> str | None:
+    """What a worker takes from other processes that no option names: its file may be a stranger's."""
+    if (worker.get("nice") or 0) < 0 and options.nice is None:
+        nice = worker["nice"]
+        return f"takes CPU time from others, with niceness {nice}; name it, too: `nice` {nice}"
+    wish = worker.get("ioprio") or {}
+    if wish.get("class") == "realtime" and options.ioprio is None:
+        text = f"realtime:{wish.get('level', 4)}"
+        return f"takes the disk from others, with I/O priority {text}; name it, too: `ioprio` {text}"
+    return None
+
+
+def prioritise(path: str, workers: Iterable[dict[str, Any]], options: RunOptions) -> None:
+    """Gives workers of a file the priorities that are asked for; ``Error`` for what they take unnamed."""
+    for worker in workers:
+        if what := taken_from_others(worker, options):
+            raise Error(f"{path}: {what}")
+        worker |= priorities_of(options)
 
 
 def priorities_of(options: RunOptions) -> dict[str, object]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from loadstone import Error
 from loadstone._core import MARK
+from loadstone._files import absolute
 from loadstone._values import is_null
 from loadstone.plan.kinds import Unused
 from loadstone.plan.options import Place, RunOptions
@@ -41,8 +42,8 @@ def find(name: Place, allow_destroy: Iterable[Place]) -> Found:
     text = os.fspath(name)
     if is_null(text):
         return Found("", "null", None, False)
-    path = os.path.abspath(text)
-    allowed = any(os.path.abspath(p) == path for p in allow_destroy)
+    path = absolute(text)
+    allowed = any(absolute(p) == path for p in allow_destroy)
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -90,8 +91,8 @@ def _mount(path: str) -> str:
 
 def tree(name: Place, allow_destroy: Iterable[Place]) -> dict[str, Any]:
     """A directory as the place of a tree: new, empty, or given up."""
-    path = os.path.abspath(name)
-    allowed = [os.path.abspath(p) for p in allow_destroy]
+    path = absolute(name)
+    allowed = [absolute(p) for p in allow_destroy]
     if unknown := [p for p in allowed if p != path]:
         raise Unused("allow_destroy", unknown[0], "is no target of this run")
     parent = os.path.dirname(path)
@@ -165,7 +166,7 @@ def check_allowed(found: Iterable[Found], allow_destroy: Iterable[Place]) -> Non
     """What is given up must be a target of this run, or it is a slip."""
     known = {f.path for f in found}
     for path in allow_destroy:
-        if os.path.abspath(path) not in known:
+        if absolute(path) not in known:
             raise Unused("allow_destroy", os.fspath(path), "is no target of this run")
 
 

@@ -87,8 +87,8 @@ def collect(paths: Iterable[str | os.PathLike[str]]) -> Collected:
 def _model_of(found: Collected) -> Path | None:
     """The one model of all runs: the copy in a bundle of several runs, else where the plan found it.
 
-    A bundle may come from a stranger, and a report shows the model. So a link is none, and what lies elsewhere
-    must have the digest that the plan tells: whoever made the bundle knew what it holds.
+    A bundle may come from a stranger, and a report shows the model. So a link is none, and what lies
+    elsewhere must have the digest that the plan tells: whoever made the bundle knew what it holds.
     """
     copies = [file for one in found.series if os.path.lexists(file := one.folder / "model.mdh")]
     if copies:
@@ -103,8 +103,8 @@ def _model_of(found: Collected) -> Path | None:
         return None
     ((path, digest),) = named
     try:
-        with open(open_regular(path), "rb") as file:
-            same = digest == "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
+        with open(open_regular(path), "rb") as opened:
+            same = digest == "sha256:" + hashlib.file_digest(opened, "sha256").hexdigest()
     except (Error, OSError, ValueError):
         return None
     return Path(path) if same else None

@@ -33,7 +33,7 @@ from loadstone.study.budget import FASTEST_FILL, FILL_RATE, Schedule, fit_budget
 from loadstone.study.faithful import compare, overall
 from loadstone.study.lowering import Facts, Lowering, Pace, Role, TraceLowering
 from loadstone.study.place import Place
-from loadstone.study.runner import NamedRun, ObserveOptions, OnLive, run_plan, run_series
+from loadstone.study.runner import NamedRun, ObserveOptions, OnLive, refuse_within, run_plan, run_series
 from loadstone.workload.requests import check_exists
 
 DISCARD = 3
@@ -170,7 +170,9 @@ def evaluate(
             refill = fill if settings.reset == "refill" else 0
             work = _Work(settings, lower, model, facts, refill / (FILL_RATE if dry_run else FASTEST_FILL))
             for role in ROLES:
-                rehearse([work.plan(role, 0, fill=True, name=role)], [role])
+                plan = work.plan(role, 0, fill=True, name=role)
+                refuse_within(plan, path)
+                rehearse([plan], [role])
             if dry_run:
                 return list(work.runs([]))
             if on_plans is not None:

@@ -12,6 +12,7 @@ from types import TracebackType
 
 from loadstone import Error
 from loadstone._core import HeldFolder, keep_folder
+from loadstone._files import absolute
 from loadstone._kept import LeftBehind
 
 PATIENCE = 10.0
@@ -30,7 +31,7 @@ class Place:
 
     def __init__(self, on: str | os.PathLike[str]) -> None:
         """Nothing is made yet."""
-        self.on = Path(os.path.abspath(on))
+        self.on = Path(absolute(on))
         self._digits = secrets.token_hex(16)
         self.folder = self.on / f"{_NAME}{self._digits}"
         self._made_on = False

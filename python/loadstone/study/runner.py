@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from loadstone import Error, _core
-from loadstone._files import is_part
+from loadstone._files import absolute, is_part
 from loadstone._signals import Deferred, deferred
 from loadstone.bundle import (
     Bundle,
@@ -76,7 +76,7 @@ class NamedRun:
 def targets_of(plan: Mapping[str, Any]) -> dict[str, str | None]:
     """Ids and absolute paths of a plan's targets; None for ``null``."""
     return {
-        str(t.get("id")): None if t.get("kind") == "null" or not t.get("path") else os.path.abspath(t["path"])
+        str(t.get("id")): None if t.get("kind") == "null" or not t.get("path") else absolute(t["path"])
         for t in plan.get("targets", [])
     }
 
@@ -142,6 +142,8 @@ def run_series(
     failure: Exception | None = None
     options = observe or ObserveOptions()
     if isinstance(runs, Sequence):
+        for run in runs:
+            refuse_within(run.plan, Path(out))
         rehearse([run.plan for run in runs], [run.name for run in runs])
     with Making(Path(out), force) as making:
         making.reserve()
@@ -272,7 +274,7 @@ def _run_into(
     """
     plan = divided(plan, by)
     verify(plan)
-    _refuse_within(plan, making.path)
+    refuse_within(plan, making.path)
     targets = targets_of(plan)
     environment = snapshot(targets)
     _settle(targets)
@@ -310,7 +312,7 @@ def _run_into(
     return held.pending is not None
 
 
-def _refuse_within(plan: Mapping[str, Any], out: Path) -> None:
+def refuse_within(plan: Mapping[str, Any], out: Path) -> None:
     """Raises where the bundle that is replaced holds what the run is made from."""
     for path in (*(artefact["path"] for artefact in plan.get("artefacts", ())), *plan.get("own", ())):
         if out.is_dir() and is_part(path, out):

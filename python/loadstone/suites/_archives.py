@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from loadstone import Error, _core
-from loadstone._files import aside
+from loadstone._files import absolute, aside
 from loadstone.suites._build import Builder, Files, Op, Phase, Settings, SuitePlans, fixed
 from loadstone.suites._needs import Work
 from loadstone.suites._suite import Suite
@@ -80,7 +80,7 @@ def _write_archive(path: Path, files: int, seed: int) -> None:
 def _given_archives(given: Given) -> list[str]:
     if given.text("archives") == "made":
         return []
-    paths = [os.path.abspath(path) for path in given.text("archives").split(",") if path.strip()]
+    paths = [absolute(path) for path in given.text("archives").split(",") if path.strip()]
     for path in paths:
         if not os.path.isfile(path):
             raise given.fail("archives", f"{path} is no file; name tar archives, with commas")
@@ -93,7 +93,7 @@ def _own_archives(settings: Settings, given: Given, builder: Builder) -> list[st
     if settings.null:
         raise Error("tar-extract: on null: archives must be given, with `variables` archives=")
     count, files = given.number("count"), given.number("files")
-    folder = os.path.join(os.path.abspath(settings.on), "archives")
+    folder = os.path.join(absolute(settings.on), "archives")
     if os.path.islink(folder):
         raise Error(f"{folder}: is a link, and nothing is written through one; name another directory")
     paths = [os.path.join(folder, f"{files}-{seed}-{i}.tar.gz") for i in range(count)]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, TypedDict
 
 from loadstone import Error
+from loadstone._files import absolute
 
 Verify = TypedDict("Verify", {"unit": int, "state": str, "from": str}, total=False)
 """``verify`` of a plan: ``unit``, bytes of what is told apart; ``state``, where what is known is kept;
@@ -71,11 +72,11 @@ def of_options(
         asked["unit"] = unit
     if state is not None:
         # Of the last seconds of a run, and after a crash, it would be missed most.
-        folder = os.path.dirname(os.path.abspath(state))
+        folder = os.path.dirname(absolute(state))
         if not os.access(folder, os.W_OK | os.X_OK):
             raise Error(f"`verify_state` {state}: the folder {folder} is not there, or not writable")
         check_state(state)
-        asked["state"] = os.path.abspath(state)
+        asked["state"] = absolute(state)
     if begin is not None:
-        asked["from"] = os.path.abspath(begin)
+        asked["from"] = absolute(begin)
     return asked  # type: ignore[return-value]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from loadstone import Error, _core
+from loadstone._files import absolute
 from loadstone.verification._told import Verified
 
 
@@ -27,7 +28,7 @@ def verify_targets(
 
     Raises ``Error`` where the state or a target cannot be read, or where a target holds nothing of it.
     """
-    paths = [os.path.abspath(target) for target in targets]
+    paths = [absolute(target) for target in targets]
     for path in paths:
         if os.path.isdir(path):
             raise Error(f"{path}: is a directory; name the file or device that the run wrote to")

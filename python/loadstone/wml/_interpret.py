@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loadstone import Error, __version__
+from loadstone._core import open_regular
+from loadstone._files import absolute
 from loadstone._text import meant
 from loadstone._values import is_null
 from loadstone.errors import OptionError
@@ -50,12 +52,12 @@ class Settings:
     @property
     def given_up(self) -> frozenset[str]:
         """Absolute paths of directories, files and devices that may be overwritten."""
-        return frozenset(os.path.abspath(path) for path in self.options.allow_destroy)
+        return frozenset(absolute(path) for path in self.options.allow_destroy)
 
     @property
     def allow_destroy(self) -> bool:
         """Whether that of the run is among them."""
-        return os.path.abspath(self.on) in self.given_up
+        return absolute(self.on) in self.given_up
 
 
 @dataclass
@@ -93,7 +95,7 @@ class _Interpreter:
         fixed: dict[str, Plain] = dict(given)
         root = None
         if not is_null(settings.on):
-            root = os.path.abspath(settings.on)
+            root = absolute(settings.on)
             fixed["dir"] = root
         fixed.update({name: read(str(text)) for name, text in settings.options.variables.items()})
         device = root is not None and os.path.exists(root) and stat.S_ISBLK(os.stat(root).st_mode)
@@ -111,7 +113,7 @@ class _Interpreter:
         self.besides = 0
         self.runs = 0
         self.loads: dict[str, Script] = {}
-        self.loading: list[str] = [os.path.abspath(script.name)]
+        self.loading: list[str] = [absolute(script.name)]
         self.mentioned = _mentioned(script)
         self.commands: Mapping[type, Callable[[Script, Any], None]] = {
             ast.Set: self._set,
@@ -443,7 +445,7 @@ class _Interpreter:
         path = os.path.join(self.directory, path)
         ground = self.ground
         base = self._base()
-        whole = os.path.normpath(os.path.join(base, path))
+        whole = absolute(os.path.join(base, path))
         if os.path.relpath(whole, base).split("/")[0] == "..":
             if not ground.rebase:
                 help = f"write a relative path, or `rebase` to put it below {base}"
@@ -501,7 +503,7 @@ class _Interpreter:
 
     def _load(self, script: Script, command: ast.Load) -> None:
         loaded = self._open(script, command, self.state.scope.text(script, command.file))
-        path = os.path.abspath(loaded.name)
+        path = absolute(loaded.name)
         if path in self.loading or len(self.loading) > _DEEPEST:
             raise script.error(command, f"{loaded.name} loads itself")
         self.loading.append(path)
@@ -512,17 +514,20 @@ class _Interpreter:
         path = os.path.join(os.path.dirname(script.name), name if name.endswith(".f") else f"{name}.f")
         if path not in self.loads:
             try:
-                with open(path, "rb") as file:
+                with open(open_regular(path), "rb") as file:
                     self.loads[path] = parse(file.read(), path, whole=False)
-            except OSError as error:
-                raise script.error(command.file, f"{path}: {error.strerror}") from None
+            except (Error, OSError) as error:
+                what = error.strerror if isinstance(error, OSError) else str(error)
+                raise script.error(
+                    command.file, f"{path}: {what}".removeprefix(f"{path}: {path}: ")
+                ) from None
             self.warnings += self.loads[path].warnings
             self.mentioned |= _mentioned(self.loads[path])
         return self.loads[path]
 
     def _check_loads(self) -> None:
         """Looks for names that no script of all that are loaded defines, where all are known."""
-        waiting, seen = [self.main], {os.path.abspath(self.main.name)}
+        waiting, seen = [self.main], {absolute(self.main.name)}
         every = [self.main]
         while waiting:
             script = waiting.pop()
@@ -533,7 +538,7 @@ class _Interpreter:
                 if name is None:
                     return
                 loaded = self._open(script, node, name)
-                if (path := os.path.abspath(loaded.name)) not in seen:
+                if (path := absolute(loaded.name)) not in seen:
                     seen.add(path)
                     waiting.append(loaded)
                     every.append(loaded)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from loadstone._files import absolute
 from loadstone.wml import _ast as ast
 from loadstone.wml._errors import Remark, shown
 from loadstone.wml._machines import Machine, disk, machines, threads
@@ -288,7 +289,7 @@ class Lowering:
         ground, at = self.ground, read.node.attribute("path") or read.node
         if ground.root is None or ground.rebase:
             return None
-        path = os.path.abspath(os.path.join(read.text("path") or "", name))
+        path = absolute(os.path.join(read.text("path") or "", name))
         found = single(ground.root if ground.device else path)
         if found is None:
             return None
@@ -357,14 +358,14 @@ class Lowering:
 
     def _path(self, name: str, read: Reader) -> str:
         attribute = read.node.attribute("path") or read.node
-        path = os.path.normpath(os.path.join(read.text("path") or "", name))
+        path = os.path.join(read.text("path") or "", name)
         root = self.ground.root
         if root is None or self.ground.rebase:
             below = os.path.normpath("/" + path).lstrip("/")
             inside = os.path.relpath(path, root) if root is not None and os.path.isabs(path) else ".."
             below = inside if inside.split("/")[0] != ".." else below
         else:
-            path = os.path.abspath(path)
+            path = absolute(path)
             below = os.path.relpath(path, root)
             if below.split("/")[0] == "..":
                 help = f"use $dir in its path, or `rebase` to put it below {root}"

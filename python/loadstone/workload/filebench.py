@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadstone import Error
+from loadstone._files import absolute
 from loadstone._values import is_null
 from loadstone.errors import OptionError
 from loadstone.plan import parts, targets
@@ -16,6 +17,7 @@ from loadstone.plan.actions import RunPlan
 from loadstone.plan.kinds import Unused
 from loadstone.plan.options import NOTHING, Place, RunOptions
 from loadstone.plan.rehearsal import rehearse
+from loadstone.plan.surroundings import prioritise
 
 if TYPE_CHECKING:
     from loadstone.wml import Interpretation
@@ -67,9 +69,10 @@ def lower_filebench(path: Place, on: Place | None, options: RunOptions = NOTHING
     else:
         found = wml.interpret(wml.parse(text, str(path)), settings)
     known = {target.get("path") for plan in found.plans for target in plan["targets"]}
-    for one in settings.given_up - known - ({os.path.abspath(where)} if not is_null(where) else set()):
+    for one in settings.given_up - known - ({absolute(where)} if not is_null(where) else set()):
         raise Unused("allow_destroy", one, "is no target of this run")
     for plan in found.plans:
+        prioritise(str(path), plan["workers"], options)
         plan["own"] = parts.own_files(found.files)
     return found
 

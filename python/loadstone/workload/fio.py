@@ -13,6 +13,7 @@ from loadstone.errors import OptionError
 from loadstone.plan import parts, targets
 from loadstone.plan.options import NOTHING, Place, RunOptions
 from loadstone.plan.rehearsal import rehearse
+from loadstone.plan.surroundings import prioritise
 from loadstone.verification import Verify
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def plan_fio(path: Place, on: Place | None, options: RunOptions = NOTHING) -> Pl
     variables = {name: str(value) for name, value in options.variables.items()}
     found = fio.lower(fio.parse(text, str(path), variables), fio.Settings(str(on), options))
     _refuse_unknown(str(path), found, options.asked_verify)
+    for plan in found.plans:
+        prioritise(str(path), plan["workers"], options)
     wishes = _chained(str(path), found.plans, options.asked_verify)
     own = {"own": parts.own_files([str(path)])}
     plans = [

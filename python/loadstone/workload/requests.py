@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from loadstone import Error, _core, _units, _values
+from loadstone._files import absolute
 from loadstone._values import MOST, is_null
 from loadstone.errors import OptionError
 from loadstone.plan import targets
@@ -149,7 +150,7 @@ def plan_uniform(name: str, on: Place | None, options: RunOptions = NOTHING) -> 
     law = arrival_of(arrival)
     artefacts = []
     if law["kind"] == "trace":
-        times = os.path.abspath(arrival.strip().partition(":")[2])
+        times = absolute(arrival.strip().partition(":")[2])
         check_exists(times, "trace")
         artefacts.append(artefact_of(times, "trace", "arrivals", _HASHED))
     elif law["kind"] != "constant" and rate <= 0:
@@ -190,7 +191,7 @@ def _requests(
     """The common part of replays and models: objects laid out on targets."""
     named = "independent" if options.order == "dependency" else "pace"
     pace = pace_of(pace_asked(options), named)
-    artefact = os.path.abspath(path)
+    artefact = absolute(path)
     check_exists(artefact, kind)
     # Only a target that was there before and is not given up must know whether it will be written.
     maps = options.maps
@@ -418,5 +419,5 @@ def _plan(
     if (verify := options.asked_verify) is not None:
         plan["verify"] = dict(verify)
     if options.log is not None:
-        plan["log"] = os.path.abspath(options.log)
+        plan["log"] = absolute(options.log)
     return check_made(plan)

@@ -36,6 +36,9 @@ const FLAGS: [(&str, libc::c_ulong); 12] = [
     ("lazytime", libc::MS_LAZYTIME),
 ];
 
+/// Options that name a device besides the one that is mounted: journals and parts of XFS, ext4 and btrfs.
+const OTHER_DEVICES: [&str; 5] = ["logdev=", "rtdev=", "journal_path=", "journal_dev=", "device="];
+
 /// `_IOR(0x94, 31, 1024 bytes)` of linux/btrfs.h: devices and, from byte 16 on, the id of a file system.
 const BTRFS_IOC_FS_INFO: libc::c_ulong = 0x8400_941f;
 
@@ -119,22 +122,39 @@ impl Mount {
         if self.kind != "btrfs" {
             return Ok(self.device == format!("{major}:{minor}"));
         }
-        // The number of a btrfs is that of no device. Its id leads to its devices in /sys.
+        let Ok(block) = std::fs::read_link(format!("/sys/dev/block/{major}:{minor}")) else {
+            return Ok(false);
+        };
+        let name = block.file_name().unwrap_or_default();
+        Ok(self.devices()?.is_some_and(|devices| devices.join(name).exists()))
+    }
+
+    /// Whether it lies on more than one device.
+    fn is_of_several(&self) -> Result<bool> {
+        let several = match self.devices()? {
+            Some(devices) => std::fs::read_dir(devices).is_ok_and(|devices| devices.count() > 1),
+            None => false,
+        };
+        let other = |one: &str| OTHER_DEVICES.iter().any(|name| one.starts_with(name));
+        Ok(several || self.options.split(',').chain(self.data.split(',')).any(other))
+    }
+
+    /// The directory of a btrfs in /sys that has its devices: the number of a btrfs is that of no device.
+    fn devices(&self) -> Result<Option<PathBuf>> {
+        if self.kind != "btrfs" {
+            return Ok(None);
+        }
         let at = File::open(&self.at).map_err(|e| Error::target_io(&self.at, "cannot be looked at", &e))?;
         let mut info = [0_u8; 1024];
         // SAFETY: the call fills in 1024 bytes.
         if unsafe { libc::ioctl(at.as_raw_fd(), BTRFS_IOC_FS_INFO, info.as_mut_ptr()) } != 0 {
-            return Ok(false);
+            return Ok(None);
         }
         let mut id: String = info[16..32].iter().map(|byte| format!("{byte:02x}")).collect();
         for dash in [20, 16, 12, 8] {
             id.insert(dash, '-');
         }
-        let Ok(block) = std::fs::read_link(format!("/sys/dev/block/{major}:{minor}")) else {
-            return Ok(false);
-        };
-        let name = block.file_name().unwrap_or_default();
-        Ok(Path::new("/sys/fs/btrfs").join(id).join("devices").join(name).exists())
+        Ok(Some(Path::new("/sys/fs/btrfs").join(id).join("devices")))
     }
 
     fn refuse<T>(&self, what: impl std::fmt::Display) -> Result<T> {
@@ -326,6 +346,9 @@ fn possible(mount: &Mount, table: &[Mount]) -> Result<()> {
             let what = format!("its device {source} is not there by that name; mount it by its path");
             return mount.refuse(what);
         }
+    }
+    if mount.is_of_several()? {
+        return mount.refuse("it lies on several devices; name a target on a file system of one");
     }
     if let Some(inside) = table.iter().find(|other| other.parent == mount.id) {
         return mount.refuse(format!("{} is mounted inside; unmount that first", inside.at.display()));
