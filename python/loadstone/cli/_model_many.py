@@ -62,9 +62,7 @@ def diff(first: str, second: str, as_json: bool) -> None:
 
 @click.command(cls=Command)
 @click.argument("known", nargs=-1, required=True, type=_FILE, metavar="MODEL...")
-@click.option(
-    "--classes", type=Count(1), metavar="N", help="As many classes; default: as the distances tell."
-)
+@click.option("--classes", type=Count(1), metavar="N", help="Number of classes [follows from the distances].")
 @click.option(
     "--like",
     type=_FILE,

@@ -172,8 +172,8 @@ def convert(
 def formats(as_json: bool) -> None:
     """List the formats that are read and those that can be written.
 
-    Most are told from the content. Tables of numbers alone are not, as several formats look the same and
-    differ in units or in which number is a read; name those with --format.
+    Most are recognised by their content. Tables of numbers alone are not: several formats look the same and
+    differ in units or in which number is a read. Name those with --format.
 
     \b
     Example:

@@ -306,7 +306,7 @@ def arrival_of(text: str) -> dict[str, object]:
         return {"kind": name, "artefact": "arrivals"}
     parameters = _ARRIVALS.get(name)
     if parameters is None:
-        raise OptionError("arrival", text, f"is none of {', '.join(_ARRIVALS)}, trace:FILE")
+        raise OptionError("arrival", text, f"must be one of: {', '.join(_ARRIVALS)}, trace:FILE")
     try:
         values = [_values.number(number) for number in numbers.split(",")] if numbers else []
     except Error:
