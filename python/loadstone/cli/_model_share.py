@@ -42,8 +42,8 @@ _FILE = click.Path(dir_okay=False)
 def export(model: str, to: str, output: str, target: str, pieces: int, force: bool, as_json: bool) -> None:
     """Write a model as input of another load generator.
 
-    What that tool cannot express is said, here and on top of the file, with how far what is left is from the
-    model.
+    The output, and a comment at the top of the file, list what the tool cannot express, and how far the
+    exported load is from the model.
 
     \b
     Example:
