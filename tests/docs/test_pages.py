@@ -60,6 +60,7 @@ SKIPPED = {
     "docs/reference/formats/plan.md": {},
     "docs/reference/formats/plan-programs.md": {},
     "docs/reference/formats/profile.md": {},
+    "docs/reference/formats/verify-state.md": {},
     "docs/explanation/models.md": {
         "strace": "stands for the reader's program",
         "loadstone model fit disk.spc -o near.mdh": "takes up to 24 fits; test_target.py has it",
