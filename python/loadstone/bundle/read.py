@@ -186,7 +186,7 @@ class Bundle:
     """One run's results, read from its folder when they are asked for, or kept in memory only."""
 
     path: Path | None
-    """The folder; None where there is none."""
+    """The folder; None for results in memory only."""
     plan: dict[str, Any]
     """What was run."""
     summary: Summary

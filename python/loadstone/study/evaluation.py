@@ -137,7 +137,7 @@ def evaluate(
     on_live: OnLive | None = None,
     dry_run: bool = False,
 ) -> Evaluation | list[NamedRun]:
-    """Replays a trace and runs its model in turns, and tells how far apart they are.
+    """Replays a trace and runs its model in turns, and measures how far apart they are.
 
     Every run is preceded by filling the target, where it may be written to, and dropping the caches; of a
     trace of files, by building a tree in a new directory, which is removed after the run. Runs
