@@ -172,7 +172,7 @@ def test_names_and_their_variables(tmp_path):
     for call, text in [
         (
             lambda: job("randrite", "null:", RunOptions(duration=1)).plans[0],
-            "is no workload; did you mean randwrite",
+            "is not a workload; did you mean randwrite",
         ),
         (lambda: job("randread", "null:").plans[0], "has no end: give `duration`"),
         (lambda: job("randread", None, RunOptions(duration=1)).plans[0], "no target; give `on`"),

@@ -641,7 +641,7 @@ def test_size_takes_several_as_its_variable_does(loadstone, tmp_path):
         (["mkfile", "--dedupe", "inf"], "--dedupe"),
         (["mkfile", "--compress", "nan"], "--compress"),
         (["randread", "--rate", "nan"], "--rate"),
-        (["varmial", "--help"], "varmial: is no workload; did you mean varmail?"),
+        (["varmial", "--help"], "varmial: is not a workload; did you mean varmail?"),
     ],
 )
 def test_options_that_mean_nothing_say_why(words, what, loadstone):

@@ -343,7 +343,8 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("read and written", f"{human_bytes(found['bytes'])}; reads are {mix}"),
         (
             "sequential",
-            f"{jump['sequential_share']:.1%} with a place begin where the one before on their object ended",
+            f"{jump['sequential_share']:.1%} of requests with an offset begin where the last one on their "
+            "object ended",
         ),
         ("footprint", blocks),
     ]

@@ -518,8 +518,8 @@ class _Work:
         if not slow or self.by_progress:
             return []
         return [
-            f"{slow} of {len(bundles)} runs fell behind their times: 1 % of their requests went out up to "
-            f"{max(late) / 1e9:.3g} s late or more, and an interval is {shortest / parts / 1e9:.3g} s; "
+            f"{slow} of {len(bundles)} runs fell behind their times: the 99th percentile of their lateness "
+            f"reached {max(late) / 1e9:.3g} s, and an interval is {shortest / parts / 1e9:.3g} s; "
             "at a lower `pace` the target keeps up"
         ]
 

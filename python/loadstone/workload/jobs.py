@@ -109,7 +109,7 @@ def known_kind(workload: str) -> Kind:
         raise Error(f"{workload}: there is no such file; loadstone run --list names what needs none")
     known = [*UNIFORM, *SUITES, *names()]
     hint = meant(workload, known, "loadstone run --list names those that there are")
-    raise Error(f"{workload}: is no workload; {hint}")
+    raise Error(f"{workload}: is not a workload; {hint}")
 
 
 def _one(kind: Kind, plan: Callable[[str, Place | None, RunOptions], dict[str, Any]]) -> _Lowering:
