@@ -13,7 +13,7 @@ TRACE = ("examples/loop0.parquet", "--on", "null:")
         ((*UNIFORM, "--bs", "4k:60,64k"), "--bs 4k:60,64k: 64k needs its share"),
         ((*UNIFORM, "--skew", "zipf"), "--skew zipf: write zipf:EXPONENT"),
         ((*UNIFORM, "--skew", "pareto:7"), "--skew: "),
-        ((*UNIFORM, "--arrival", "often"), "--arrival often: is none of"),
+        ((*UNIFORM, "--arrival", "often"), "--arrival often: must be one of"),
         ((*UNIFORM, "--arrival", "poisson"), "give --rate, too"),
         ((*UNIFORM, "--ioprio", "high"), "--ioprio high: write idle"),
         ((*UNIFORM, "--backend", "sync"), "--backend sync: the target null:"),

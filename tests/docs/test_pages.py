@@ -54,7 +54,13 @@ SKIPPED = {
     "docs/howto/write-a-feature.md": {},
     "docs/reference/filebench.md": {},
     "docs/reference/fio.md": {"cat job.fio": "shows what is run"},
+    "docs/reference/formats/bundle.md": {},
+    "docs/reference/formats/fstree.md": {},
+    "docs/reference/formats/model.md": {},
     "docs/reference/formats/plan.md": {},
+    "docs/reference/formats/plan-programs.md": {},
+    "docs/reference/formats/profile.md": {},
+    "docs/reference/formats/verify-state.md": {},
     "docs/explanation/models.md": {
         "strace": "stands for the reader's program",
         "loadstone model fit disk.spc -o near.mdh": "takes up to 24 fits; test_target.py has it",
@@ -162,6 +168,7 @@ SAVED = {
     "docs/explanation/datasets.md": ("logs.py", r"```python\n(.*?)```"),
     "docs/reference/exporters.md": ("plain.py", r"```python\n(.*?)```"),
     "docs/howto/write-a-feature.md": ("hot.py", r"```python\n(.*?)```"),
+    "docs/reference/formats/plan-programs.md": ("program.json", r"```json\n(.*?)```"),
     "docs/reference/fio.md": ("job.fio", r"\$ cat job.fio\n(.*?)\$ "),
 }
 

@@ -174,7 +174,7 @@ def test_a_name_of_two_plugins_is_an_error(loadstone: Callable[..., Any], tmp_pa
 
 def test_every_feature_has_its_definition_and_source(root: Path) -> None:
     page = (root / "docs/reference/formats/model.md").read_text()
-    table, sources = page.split("## Features")[1].split("## Roles")[0].split("\nSources: ")
+    table, sources = page.split("## Features")[1].split("## Bucket rules")[0].split("\nSources: ")
     for row in models.features():
         if not row["name"].startswith("user."):
             assert f"| `{row['name']}` |" in table and f"`{row['name']}`" in sources, row["name"]

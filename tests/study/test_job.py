@@ -123,7 +123,7 @@ def test_options_that_mean_nothing_are_refused_by_their_field():
     with pytest.raises(OptionError, match="`rate`") as refused:
         loadstone.job("x.spc", "null:", RunOptions(rate=5), kind="trace")
     assert refused.value.option == "rate"
-    with pytest.raises(OptionError, match="`arrival` often: is none of") as refused:
+    with pytest.raises(OptionError, match="`arrival` often: must be one of") as refused:
         loadstone.job("randread", "null:", RunOptions(requests=1, arrival="often"))
     assert refused.value.option == "arrival"
     with pytest.raises(OptionError, match="`think`: needs `order` dependency"):

@@ -172,7 +172,7 @@ def test_names_and_their_variables(tmp_path):
     for call, text in [
         (
             lambda: job("randrite", "null:", RunOptions(duration=1)).plans[0],
-            "is no workload; did you mean randwrite",
+            "is not a workload; did you mean randwrite",
         ),
         (lambda: job("randread", "null:").plans[0], "has no end: give `duration`"),
         (lambda: job("randread", None, RunOptions(duration=1)).plans[0], "no target; give `on`"),
@@ -304,7 +304,7 @@ def test_arrivals_are_laws_of_an_open_pace():
 @pytest.mark.parametrize(
     ("arrival", "rate", "text"),
     [
-        ("poison", 10, "is none of constant, poisson"),
+        ("poison", 10, "must be one of: constant, poisson"),
         ("gamma", 10, "write gamma:SHAPE"),
         ("onoff:1", 10, "write onoff:ON,OFF"),
         ("poisson:3", 10, "write poisson"),
@@ -383,7 +383,7 @@ def test_sizes_and_hot_blocks_of_names():
         ("randread", {"skew": "hotcold:0.9"}, "write hotcold:ACCESSES,SPACE"),
         ("randread", {"skew": "hotcold:2,0.1"}, "accesses is 2; use a share from 0 to 1"),
         ("randread", {"skew": "hotcold:0.5,0"}, "space is 0"),
-        ("randread", {"skew": "normal:1"}, "is none of uniform, zipf, pareto, hotcold"),
+        ("randread", {"skew": "normal:1"}, "must be one of: uniform, zipf, pareto, hotcold"),
         ("read", {"skew": "zipf:1"}, "goes from block to block"),
         ("randtrimwrite", {}, "discards that are followed by writes"),
     ],

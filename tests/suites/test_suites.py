@@ -375,7 +375,7 @@ def test_own_archives_are_those_of_the_study_and_the_same_again(tmp_path):
         ),
         ("iozone", {"size": "64m", "record": "4k,8k"}, "`variables` every=yes brings them back"),
         ("iozone", {"record": "4q"}, "'4q' is not a size"),
-        ("iozone", {"tests": "wite"}, "'wite' is none of write, rewrite"),
+        ("iozone", {"tests": "wite"}, "'wite' must be one of: write, rewrite"),
         ("iozone", {"direct": "yes", "record": "1000"}, "must be multiples of 4096, not 1000"),
         ("iozone", {"bs": "4k"}, "iozone has no such variable; it has size, record"),
         ("bonnie", {"size": "4k"}, "is less than a block of 8,192 bytes"),
@@ -641,7 +641,7 @@ def test_size_takes_several_as_its_variable_does(loadstone, tmp_path):
         (["mkfile", "--dedupe", "inf"], "--dedupe"),
         (["mkfile", "--compress", "nan"], "--compress"),
         (["randread", "--rate", "nan"], "--rate"),
-        (["varmial", "--help"], "varmial: is no workload; did you mean varmail?"),
+        (["varmial", "--help"], "varmial: is not a workload; did you mean varmail?"),
     ],
 )
 def test_options_that_mean_nothing_say_why(words, what, loadstone):

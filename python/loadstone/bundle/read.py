@@ -186,7 +186,7 @@ class Bundle:
     """One run's results, read from its folder when they are asked for, or kept in memory only."""
 
     path: Path | None
-    """The folder; None where there is none."""
+    """The folder; None for results in memory only."""
     plan: dict[str, Any]
     """What was run."""
     summary: Summary
@@ -199,7 +199,7 @@ class Bundle:
         """Opens a bundle and checks that it is whole; ``Error`` says what is missing."""
         folder = Path(path)
         if not folder.is_dir():
-            raise Error(f"{folder}: is not a folder; a bundle is the folder that `out` named")
+            raise Error(f"{folder}: is not a folder; a bundle is the folder in which a run kept its results")
         if (folder / "bundle.json").is_file():
             raise Error(f"{folder}: holds several runs; open one of its sub-folders, or read it as a Series")
         if not (folder / "summary.json").is_file():

@@ -28,8 +28,8 @@ class Event:
     time: int
     """CLOCK_MONOTONIC, nanoseconds."""
     kind: str
-    """``started``, ``prepared``, ``dropped``, ``ended``, ``interrupted``, ``warning``, ``probe``,
-    ..."""
+    """``started``, ``ended``, ``interrupted``, ``failure``, ``note``, ``warning``, ``reset``, ``missed`` or
+    ``probe``."""
     text: str
     """In plain words."""
 

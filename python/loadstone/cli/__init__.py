@@ -76,7 +76,7 @@ class LazyGroup(click.Group):
     "-q",
     "--quiet",
     is_flag=True,
-    help="No progress and no live lines; only results and errors. Goes after a verb, too.",
+    help="No progress and no live lines; only results and errors. Also accepted after a verb.",
 )
 def command(quiet: bool) -> None:
     """Turn real storage activity into load that anyone can run again.
@@ -87,8 +87,8 @@ def command(quiet: bool) -> None:
       loadstone model fit trace.spc -o trace.mdh
       loadstone run trace.mdh --on /tmp/target --size 1g --pace x4 --out run.bundle
 
-    The exit status is 0 for success, 1 where the work failed or part of it did, 2 where the command was not
-    understood. Ctrl-C, SIGTERM and SIGHUP end a run and keep what it measured: 130, 143, 129. So do SIGUSR1,
+    The exit status is 0 for success, 1 if the work or part of it failed, 2 if the command was not understood.
+    Ctrl-C, SIGTERM and SIGHUP end a run and keep what it measured (status 130, 143, 129). So do SIGUSR1,
     SIGUSR2 and SIGXCPU, which batch systems send.
     """
     # Nothing is coloured here, and what looks like a colour is part of a name, which is shown whole.

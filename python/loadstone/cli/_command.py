@@ -172,9 +172,7 @@ class Command(click.Command):
         if hint and (named[0] in known if named else ctx.info_name == "run"):
             return click.UsageError(f"No such option {written!r}. Here that is {hint}", ctx)
         near = difflib.get_close_matches(word, [one for one in known if one.startswith("--")], 1, _ALIKE)
-        hint = (
-            f" Did you mean {near[0]!r}?" if near else f" See {ctx.command_path} --help for those there are"
-        )
+        hint = f" Did you mean {near[0]!r}?" if near else f" {ctx.command_path} --help lists all"
         return click.UsageError(f"No such option {written!r}.{hint}", ctx)
 
 

@@ -92,7 +92,9 @@ def confirm_rooms(rooms: Sequence[Room], yes: bool, say_little: bool = True) -> 
 def _told(room: Room) -> str:
     """``writes DIR/t: up to 2.0 GiB of 9.5 GiB that are free``."""
     names = [path for path, part in room.parts.items() if part.bytes]
-    name = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1:,} others"
+    name = names[0]
+    if further := len(names) - 1:
+        name += f" and {further:,} other{'s' if further > 1 else ''}"
     most = "up to " if room.at_most else ""
     more = ", and what is appended" if room.grows else ""
     size, new, free = map(_show.human_bytes, (room.bytes, room.new, room.free))

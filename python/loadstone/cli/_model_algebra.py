@@ -70,8 +70,8 @@ def _wrote(
 def scale(model: str, output: str, force: bool, as_json: bool, **changes: float | None) -> None:
     """Write a model with one property of its load changed, the others left as they were.
 
-    How long it takes stays as it is: to run the same requests faster, run the model with --pace. The same
-    change of the same model is always the same model.
+    The length of the load stays the same. To run the same requests faster, run the model with --pace. The
+    same change of the same model always gives the same model.
 
     \b
     Examples:
@@ -103,12 +103,12 @@ def scale(model: str, output: str, force: bool, as_json: bool, **changes: float 
 def merge(
     parts: tuple[str, ...], output: str, shifts: tuple[float, ...], seed: int, force: bool, as_json: bool
 ) -> None:
-    """Write a model of several loads at once: applications that come to share one store.
+    """Write a model of several loads together: applications that share one store.
 
-    Each keeps objects of its own, which a run lays end to end, and files in a directory of its own. Requests
-    of all are drawn and fitted together, as those of one follow those of another then. The models must have
-    the same dimensions, but for those only observed: what drawn requests do not have (latency, actor,
-    features of your own) is left out, and named.
+    Each load keeps its own objects, which a run lays end to end, and its files in a directory of its own.
+    Requests of all loads are drawn and fitted together, so they follow each other as they would then. The
+    models must have the same dimensions. Observed ones may differ: what drawn requests do not have (latency,
+    actor, features of your own) is left out and named.
 
     \b
     Example:

@@ -130,8 +130,9 @@ def check(
 ) -> None:
     """Compare what a model draws with a trace, before any device sees either.
 
-    For each dimension how far the distributions are apart, by numbers and not by the model's buckets; how
-    requests come in bursts, run on and come back to places, and so how often an LRU cache of any size misses.
+    The check draws requests from the model and compares them with the trace: for each dimension the distance
+    of the distributions (of the numbers, not of the model's buckets), bursts, sequential runs, reuse of
+    places, and the miss ratio of LRU caches of all sizes.
 
     \b
     Example:

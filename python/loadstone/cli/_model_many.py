@@ -62,9 +62,7 @@ def diff(first: str, second: str, as_json: bool) -> None:
 
 @click.command(cls=Command)
 @click.argument("known", nargs=-1, required=True, type=_FILE, metavar="MODEL...")
-@click.option(
-    "--classes", type=Count(1), metavar="N", help="As many classes; default: as the distances tell."
-)
+@click.option("--classes", type=Count(1), metavar="N", help="Number of classes [follows from the distances].")
 @click.option(
     "--like",
     type=_FILE,
@@ -75,8 +73,8 @@ def diff(first: str, second: str, as_json: bool) -> None:
 def classify(known: tuple[str, ...], classes: int | None, like: str | None, as_json: bool) -> None:
     """Put models into classes of those that are alike.
 
-    The distance of two models is the mean Kolmogorov-Smirnov distance over the dimensions both have, 0 to 1;
-    models are joined to classes while they are nearest on average.
+    The distance of two models is the mean Kolmogorov-Smirnov distance (0 to 1) over the dimensions that both
+    have. The two nearest classes are joined, by the mean distance of their models, again and again.
 
     \b
     Example:

@@ -42,8 +42,8 @@ _FILE = click.Path(dir_okay=False)
 def export(model: str, to: str, output: str, target: str, pieces: int, force: bool, as_json: bool) -> None:
     """Write a model as input of another load generator.
 
-    What that tool cannot express is said, here and on top of the file, with how far what is left is from the
-    model.
+    The output, and a comment at the top of the file, list what the tool cannot express, and how far the
+    exported load is from the model.
 
     \b
     Example:
@@ -101,7 +101,7 @@ def export(model: str, to: str, output: str, target: str, pieces: int, force: bo
 @click.option("--force", is_flag=True, help="Overwrite the output.")
 @json_option
 def publish(model: str, output: str, least: int, force: bool, as_json: bool) -> None:
-    """Write a model without what could tell where it comes from.
+    """Write a model without what could identify its origin.
 
     Names of objects, dates, the reader's warnings and counts are left out; rare exact values join the bucket
     around them; largest numbers, extents and the length are rounded up. What is left is how often which
@@ -216,10 +216,10 @@ def factor(
 ) -> None:
     """Store a model as a chain of small tables in place of joint ones.
 
-    Each dimension has a table that is given only those others, and the matrix, that tell enough of it to be
-    worth their cells. What is drawn keeps the histogram of every table; what a table is not given is
-    independent of it. How many bits more it takes to tell a request is said. A joint model is not changed
-    where no chain has fewer cells.
+    Each dimension has a table. It is given only those other dimensions, and the matrix, that say enough of it
+    to be worth their cells. Drawn requests keep the histogram of every table; what a table is not given is
+    independent of it. The output says how many more bits a request takes. A joint model stays as it is if no
+    chain has fewer cells.
 
     \b
     Example:

@@ -73,7 +73,7 @@ _DECLARED: Mapping[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
     }),
     "offsets": (TARGET, ("--offsets",), {
         "type": click.Choice(["error", "wrap", "scale"]),
-        "help": "What becomes of requests beyond the target's end [error].",
+        "help": "How to treat requests beyond the target's end [error].",
     }),
     "backend": (TARGET, ("--backend", "--ioengine"), {
         "type": BACKENDS,
@@ -82,7 +82,7 @@ _DECLARED: Mapping[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
     "direct": (TARGET, ("--direct",), {"is_flag": True, "help": "Bypass the page cache (O_DIRECT)."}),
     "sync": (TARGET, ("--sync",), {
         "type": click.Choice(["none", "sync", "dsync", "recorded"]),
-        "help": "O_SYNC, O_DSYNC, or as each recorded write asked (RWF_DSYNC) [none].",
+        "help": "Open with O_SYNC or O_DSYNC, or write as each recorded write did (RWF_DSYNC) [none].",
     }),
     "fadvise": (TARGET, ("--fadvise",), {
         "type": click.Choice(["normal", "random", "sequential"]),
@@ -123,7 +123,7 @@ _DECLARED: Mapping[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
         "type": DURATION,
         "help": "End after this time, such as 30s [when the workload ends].",
     }),
-    "seed": (LOAD, ("--seed",), {"type": SEED, "metavar": "N", "help": "Of everything drawn at random [0]."}),
+    "seed": (LOAD, ("--seed",), {"type": SEED, "metavar": "N", "help": "Seed of all random numbers [0]."}),
     "bs": (LOAD, ("--bs",), {
         "metavar": "SIZES",
         "help": "Bytes per request of a named workload: 4k, 4k-64k (multiples of 4k, and 64k), or shares "
@@ -174,7 +174,7 @@ _DECLARED: Mapping[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
     }),
     "independent": (PACE, ("--independent",), {
         "metavar": "PACE",
-        "help": "With dependencies, when requests go out that depend on none: recorded, xN or max "
+        "help": "With dependencies, pace of requests that depend on no other: recorded, xN or max "
         "[recorded].",
     }),
     "think": (PACE, ("--think",), {
@@ -227,20 +227,20 @@ _DECLARED: Mapping[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
     # Verification.
     "verify": (VERIFICATION, ("--verify",), {
         "is_flag": True,
-        "help": "Write blocks that tell where they belong and when they were written, compare whatever is "
-        "read, and read everything at the end.",
+        "help": "Write blocks that contain their place and generation, compare all blocks that are "
+        "read, and read the whole target at the end.",
     }),
     "verify_unit": (VERIFICATION, ("--verify-unit",), {
         "type": SIZE,
-        "help": "Bytes of what is told apart, 512 to 4k [4k].",
+        "help": "Verification block size: 512 to 4k [4k].",
     }),
     "verify_state": (VERIFICATION, ("--verify-state",), {
         "metavar": "FILE",
-        "help": "Keep what is known here, on another file system than the target, for the verify command.",
+        "help": "Keep the state for the verify command here, on another file system than the target.",
     }),
     "verify_from": (VERIFICATION, ("--verify-from",), {
         "metavar": "FILE",
-        "help": "Go on from what an earlier run kept; nothing is filled.",
+        "help": "Continue from the state of an earlier run; nothing is filled.",
     }),
     # Surroundings.
     "cpus": (SURROUNDINGS, ("--cpus",), {
@@ -250,7 +250,7 @@ _DECLARED: Mapping[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
     }),
     "cache": (SURROUNDINGS, ("--cache",), {
         "type": click.Choice(["none", "drop", "drop-host", "remount"]),
-        "help": "What becomes of the caches before the load. drop: pages of the target; drop-host: all clean "
+        "help": "What to do with caches before the load. drop: pages of the target; drop-host: all clean "
         "caches of the host, too (root); remount: the target's file system, which must be one of its own, is "
         "unmounted and mounted again [drop; scripts: none].",
     }),
@@ -297,11 +297,11 @@ _DECLARED: Mapping[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
     }),
     "by": (RESULTS, ("--by",), {
         "type": click.Choice(["worker", "group", "thread"]),
-        "help": "Tell rates and latency of each worker, group of workers, or thread of a worker, too.",
+        "help": "Also show rates and latency of each worker, group of workers, or thread of a worker.",
     }),
     "live": (RESULTS, ("--live",), {
         "is_flag": True,
-        "help": "Show rates, latency and every op on the whole terminal meanwhile; q stops.",
+        "help": "Show rates, latency and every op on the whole terminal during the run; q stops.",
     }),
     "yes": (RESULTS, ("--yes",), {"is_flag": True, "help": YES_HELP}),
     "dry_run": (RESULTS, ("--dry-run",), {

@@ -20,7 +20,7 @@ def plugin_option(verb: Callable[..., Any]) -> Callable[..., Any]:
         multiple=True,
         type=click.Path(exists=True, dir_okay=False),
         metavar="FILE.py",
-        help="Observe the features of this Python file, too; repeatable (docs/howto/write-a-feature.md).",
+        help="Also observe the features of this Python file; repeatable (docs/howto/write-a-feature.md).",
     )(verb)
 
 

@@ -15,7 +15,7 @@ READING = "Reading the trace"
 """The group of these in the help of what runs something."""
 _of_map = functools.partial(click.option, cls=Of, of=("--columns",))
 _OPTIONS = [
-    click.option("--format", metavar="NAME", help="The format (trace formats); told from the content."),
+    click.option("--format", metavar="NAME", help="The format, one of trace formats [detected]."),
     click.option(
         "--columns",
         metavar="MAP",
@@ -30,16 +30,16 @@ _OPTIONS = [
     ),
     _of_map("--flush", "flushes", metavar="VALUES", help="Values that are flushes."),
     _of_map("--discard", "discards", metavar="VALUES", help="Values that are discards."),
-    _of_map("--ignore", metavar="VALUES", help="Values that are no requests."),
+    _of_map("--ignore", metavar="VALUES", help="Values that are not requests."),
     _of_map("--every", metavar="OP", help="The op of a table without an op column."),
     _of_map("--rate", type=Count(1), metavar="N", help="Requests/s of a table without times."),
     _of_map(
         "--separator",
         metavar="CHAR",
-        help="Between fields: a character, tab or blank; a comma.",
+        help="Separator of fields: a character, tab or blank [a comma].",
     ),
-    _of_map("--skip", type=Count(0), help="Lines to pass over at the start."),
-    _of_map("--comment", metavar="TEXT", help="Lines that begin so are passed over."),
+    _of_map("--skip", type=Count(0), help="Lines to skip at the start."),
+    _of_map("--comment", metavar="TEXT", help="Skip lines that begin with this text."),
     _of_map(
         "--origin",
         type=click.Choice(["first", "start", "epoch"]),
@@ -52,13 +52,13 @@ _OPTIONS = [
         cls=Of,
         of=("--sort",),
         type=Folder(),
-        help="Where they go.",
+        help="Directory of these files [the system's].",
     ),
     click.option(
         "--spread-ties", is_flag=True, help="Spread requests of one time over a tick of the source's clock."
     ),
-    click.option("--salvage", is_flag=True, help="Pass over all damage and count what is lost."),
-    click.option("--max-damaged", type=Count(0), metavar="N", help="Pass over N damaged records."),
+    click.option("--salvage", is_flag=True, help="Skip all damage and count what is lost."),
+    click.option("--max-damaged", type=Count(0), metavar="N", help="Skip up to N damaged records."),
 ]
 
 _NAMES = (

@@ -47,9 +47,9 @@ def examine(
 ) -> None:
     """Examine files, devices, and directories with all in them.
 
-    Duplicates are told by blocks of --unit and by chunks that FastCDC cuts, 8 KiB on average; compression by
-    lz4, zstd at level 1 and zlib at level 6, over blocks and over larger pieces. Some 80 MB of memory
-    do, whatever is read. Of a sample fewer duplicates are found, as their twins are not read.
+    Duplicates are found by blocks of --unit and by chunks that FastCDC cuts, 8 KiB on average. Compression is
+    that of lz4, zstd at level 1 and zlib at level 6, over blocks and over larger pieces. It takes some 80 MB
+    of memory, however much is read. In a sample fewer duplicates are found, because their twins are not read.
 
     \b
     Example:

@@ -98,19 +98,19 @@ _CHANGED: dict[str, dict[str, Any]] = {
 def command(trace: Path, reading: dict[str, Any], **given: Any) -> None:
     """Measure how faithful a model is to its trace: replay and model in turns on a target.
 
-    First what needs no device: whether the model draws the trace's load (loadstone model check). Then, for
-    each response parameter of the device and host, the model's mean over whole runs as a share of the
-    replays', with its 90 % interval: within 5 % the two are the same. Beside it the distance over time (RMS
-    over the intervals of a run, relative to the replays' mean) and its floor, the same between runs of one
-    kind.
-    A parameter is faithful, not faithful, or undecided: then more runs tell (--until-decided).
+    The first part needs no device: whether the model draws the trace's load (loadstone model check). The
+    second part compares each response parameter of the device and host. It shows the model's mean over whole
+    runs as a share of the replays', with its 90 % interval; within 5 % the two are the same. It also shows
+    the distance over time (RMS over the intervals of a run, relative to the replays' mean) and its floor, the
+    distance between runs of one kind. A parameter is faithful, not faithful, or undecided. More runs decide
+    then (--until-decided).
 
-    Of a trace of system calls or of NFS, --on names a directory, old or new: each run builds a tree of its
-    own in a new directory inside, which is removed after it, and nothing else in there is touched. Requests
-    per second and latency as the engine saw them are compared, too.
+    For a trace of system calls or of NFS, --on names a directory, old or new. Each run builds a tree in a new
+    directory inside, which it removes after the run. It touches nothing else there. Requests per second and
+    latency as the engine saw them are compared too.
 
-    With --dedupe, --compress or --content replays and runs of the model write, and fill the target with, such
-    data alike. It is read after each run, 2 GiB at most, and what was found is told.
+    With --dedupe, --compress or --content replays and runs of the model write such data, and fill the target
+    with it. After each run up to 2 GiB of it are read and examined.
 
     \b
     Example:

@@ -207,17 +207,16 @@ def fit(
 ) -> None:
     """Fit a model to a trace.
 
-    One pass in bounded memory. Features: op, object, size, gap (inter-arrival time), align (offset
-    modulo 4 KiB), resume (requests since the one that this one goes on from), reuse_distance (other
-    blocks used since its last one was: LRU stack distance, which keeps what caches miss), run (requests it
-    directly continues), jump or op_jump (from the end of the request before, or before of the same op),
-    region, and previous(FEATURE) of each. Of files, in place of what is about places: file (other files used
-    since this one was), state (what happened to it), near (the directory of a new one), length, other (the
-    second file of a rename and the like), result (errno), seek (from the position in the file) and reuse
-    (requests since the place was used). Observed only:
-    latency, actor, flags, outstanding (requests under way),
-    think (time of its actor since an answer), stream (requests of its sequential stream), reuse_time, age
-    and popularity (rank) of its block, and features of your own (--plugin). All: loadstone model features.
+    Fitting takes one pass and bounded memory. The model has these features of each request: op, object,
+    size, gap (inter-arrival time), align (offset modulo 4 KiB), resume (requests since the one that it goes
+    on from), reuse_distance (LRU stack distance: decides what caches miss), op_jump (from the end of the
+    last request of the same op), region, and op and run (length of the sequential run) of the request
+    before. Models of files have, in place of offsets: file (other files used since this one), state (what
+    happened to it), near (directory of a new file), length, other (second file of a rename and the like),
+    result (errno), seek (from the position in the file) and reuse (requests since the place was used).
+    Others can be observed: latency, actor, flags, outstanding (requests in flight), think (time of its actor
+    since an answer), stream (requests of its sequential stream), reuse_time, age and popularity (rank) of
+    its block, and features of your own (--plugin). loadstone model features lists all.
 
     \b
     Examples:
@@ -534,7 +533,8 @@ def plot(
 def sample(model: str, output: str, seed: int, force: bool, as_json: bool) -> None:
     """Write the requests a model generates as a trace.
 
-    As many as the model's trace had, over the same time. The same seed gives the same requests.
+    There are as many requests as in the model's trace, over the same time. The same seed gives the same
+    requests.
 
     \b
     Example:

@@ -33,14 +33,14 @@ _OTHERS = {
 def command(trace: str, reading: dict[str, Any], **given: Any) -> None:
     """Replay a trace of any known format on a target.
 
-    At an open pace (recorded, xN) requests go out at their own times, however slow the target is:
-    response counts from the intended time, service from the issue. At max, as many as --depth are
-    always in flight. With --order dependency requests follow the answers they followed in the trace, so
-    that a faster target is asked sooner, as the application would.
+    At an open pace (recorded, xN) requests go out at their own times, however slow the target is. Response
+    counts from the intended time, service from the issue. At max, --depth requests are always in flight.
+    With --order dependency a request waits for the answer that it waited for in the trace. So a faster
+    target gets requests sooner, as from the application.
 
-    A trace of system calls (strace -f -ttt -T) or of NFS (pcap, nfsdump, DataSeries) is replayed on files:
-    --on names an empty or new directory, in which the files are made that the trace found, with the sizes it
-    saw, and then used by name. Nothing outside of that directory is touched. In completion order, the default
+    A trace of system calls (strace -f -ttt -T) or of NFS (pcap, nfsdump, DataSeries) is replayed on files.
+    --on names a new or empty directory. The replay first makes the files that the trace found, with the sizes
+    that it saw, and then uses them by name. It touches nothing outside. In completion order, the default
     there, processes wait for each other as they did; with --order dependency only where they share files.
 
     \b

@@ -10,8 +10,8 @@ from loadstone.cli._options import EVERY, LOAD, grouped, options, run_options
 from loadstone.cli._personality import RunCommand, complete, show_list, source_of
 
 ORDER_HELP = (
-    "dependency: a model's requests wait for the answers it says, and then as long as their actor thought, "
-    "so that a faster target is asked sooner [none]."
+    "dependency: a request waits for the answer that the model says, and then for its actor's think time; a "
+    "faster target gets requests sooner [none]."
 )
 
 
@@ -27,31 +27,30 @@ def command(workload: str | None, listing: bool, source: bool, **given: Any) -> 
     """Run a workload on a target.
 
     WORKLOAD is a model (.mdh), a plan (.json), a script of Filebench (.f, .prof), a job file of fio (.fio,
-    .job, .ini), a benchmark such as varmail (--list names all, "loadstone run varmail --help" tells what one
-    models), or one of randread, randwrite, randrw, randtrim, read, write, rw, trim. A target that does not
-    exist is made and filled; one that does is only written to when --allow-destroy names it. The status is 0
-    only when no request failed. Models, plans and job files of other names are told by their content.
+    .job, .ini), a benchmark such as varmail (--list names all, "loadstone run varmail --help" describes one),
+    or one of randread, randwrite, randrw, randtrim, read, write, rw, trim. Models, plans and job files with
+    other names are recognised by their content. A missing target is made and filled. An existing one is
+    written only if --allow-destroy names it. The status is 0 only if no request failed.
 
-    A plan file is not trusted: it destroys only what --allow-destroy names, and must not log, keep a state,
-    limit memory or mount anew what is not named by options, too (docs/reference/formats/plan.md).
+    A plan file is not trusted. It may destroy, log, keep a state, limit memory or remount only what options
+    name too (docs/reference/formats/plan.md).
 
-    A model that was fitted with --think can be run with --order dependency: not at the times of its trace,
-    but as the application would have asked this target.
+    A model that was fitted with --think can run with --order dependency: requests then come when the
+    application would send them to this target, not at the times of the trace.
 
-    A model of requests of files (of an strace) runs on a directory, new or empty, in which the tree that it
-    asks for is built first. Nothing outside of that directory is touched.
+    A model of requests of files (of an strace) runs on a new or empty directory. It first builds its tree
+    there, and touches nothing outside.
 
-    A script of Filebench, 1.4 or 1.5, runs on such a directory too, and its $dir is that one. -D NAME=VALUE
-    stands above any set of the script, --duration above what its runs say (docs/reference/filebench.md).
-    So does a benchmark, which is such a script of Loadstone's own; --size says what its files hold
-    (docs/reference/workloads.md).
-    iozone, bonnie, vxbench, mkfile, touch-files and cp-fanout pass over files of their own and print the
-    table they are known for; --size, --bs and --depth are those of their files, records and processes
+    A script of Filebench, 1.4 or 1.5, also runs on such a directory, which becomes its $dir. -D NAME=VALUE
+    overrides any set of the script, --duration its runs (docs/reference/filebench.md). Benchmarks are such
+    scripts of Loadstone's own; --size sets what their files hold (docs/reference/workloads.md).
+    iozone, bonnie, vxbench, mkfile, touch-files and cp-fanout use files of their own and print their usual
+    table; --size, --bs and --depth set the size of files, of records, and the number of processes
     (docs/reference/suites.md).
 
-    A job file of fio runs on the directory that its files lie in, or on the one file or device its jobs use.
-    Jobs that run together are one run, stonewall begins the next. A key that cannot be honoured is an error
-    (docs/reference/fio.md).
+    A job file of fio runs on the directory of its files, or on the one file or device that its jobs use.
+    Jobs that run together are one run; stonewall begins the next. A key that Loadstone cannot honour is an
+    error (docs/reference/fio.md).
 
     \b
     Example:

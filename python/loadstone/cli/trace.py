@@ -172,8 +172,8 @@ def convert(
 def formats(as_json: bool) -> None:
     """List the formats that are read and those that can be written.
 
-    Most are told from the content. Tables of numbers alone are not, as several formats look the same and
-    differ in units or in which number is a read; name those with --format.
+    Most are recognised by their content. Tables of numbers alone are not: several formats look the same and
+    differ in units or in which number is a read. Name those with --format.
 
     \b
     Example:
@@ -343,7 +343,8 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("read and written", f"{human_bytes(found['bytes'])}; reads are {mix}"),
         (
             "sequential",
-            f"{jump['sequential_share']:.1%} with a place begin where the one before on their object ended",
+            f"{jump['sequential_share']:.1%} of requests with an offset begin where the last one on their "
+            "object ended",
         ),
         ("footprint", blocks),
     ]

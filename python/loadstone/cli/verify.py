@@ -28,14 +28,14 @@ from loadstone.cli._command import Command
 @click.option(
     "--after-crash",
     is_flag=True,
-    help="Power was lost: what had been synced must be there, and of the rest anything that was written.",
+    help="Power was lost: synced data must be there; of other data any written generation is accepted.",
 )
 @_show.json_option
 def command(targets: tuple[Path, ...], state: Path, after_crash: bool, as_json: bool) -> None:
     """Read targets from end to end and compare them with what a run wrote.
 
-    Every block is told to be right, torn (of several writes), stale (an older write), lost (zeros), misplaced
-    (of another place), foreign (of another run), unwritten (a write that was not made), or corrupt.
+    Each block is right, torn (of several writes), stale (an older write), lost (zeros), misplaced (of another
+    place), foreign (of another run), unwritten (a write that was not made), or corrupt.
 
     \b
     Example:

@@ -77,7 +77,7 @@ class Report(TypedDict):
     executables: int
     symlinks: int
     hard_links: int
-    """Further names of files; their content is told once."""
+    """Further names of files; their content counts once."""
     others: int
     """Devices, pipes and sockets."""
     submodules: int

@@ -48,7 +48,7 @@ class Parameter(TypedDict):
     """Relative, of counts and ratios; of shares (transitions, patterns) the difference in percentage points;
     of distributions the distance (Kolmogorov-Smirnov of depths and sizes, total variation of types)."""
     judged: bool
-    """Whether it must be near; what nothing was fitted to is only told."""
+    """Whether it must be near; other parameters are only shown."""
     ok: bool
 
 

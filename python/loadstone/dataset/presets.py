@@ -54,7 +54,7 @@ class Preset:
     dn: float
     """Deleted files that come again."""
     d: float
-    """Deleted files of those before; told, not used, as it follows from the others."""
+    """Deleted files of those before; not used, because it follows from the others."""
     patterns: tuple[float, ...]
     """B, E, M, BE, BM, ME, BEM (table 4.3)."""
     sigma: float = SIGMA

@@ -155,7 +155,7 @@ def read_job(job: Job, interval: float = 1.0) -> Load:
     if rw is not None and pattern in _TRIMS:
         rw.refuse("discards that are followed by writes of the same blocks cannot be drawn")
     if rw is not None and pattern not in _PATTERNS:
-        rw.refuse(f"is none of {', '.join(_PATTERNS)}")
+        rw.refuse(f"must be one of: {', '.join(_PATTERNS)}")
     reads, sequential = _PATTERNS[pattern]
     way: _values.Direction = "both" if reads == 0.5 else "read" if reads else "write"
     unit, sizes = _sizes(job, way)
@@ -325,7 +325,7 @@ def _skew(entry: Entry) -> dict[str, Any] | None:
     if law in ("normal", "gauss"):
         entry.refuse(f"fio knows it, Loadstone does not: {law} cannot be drawn; use zipf, pareto or zoned")
     if law not in ("random", "zipf", "pareto", "zoned", "zoned_abs"):
-        entry.refuse("is none of random, zipf:THETA, pareto:H, zoned:..., zoned_abs:..., sequence:...")
+        entry.refuse("must be one of: random, zipf:THETA, pareto:H, zoned:..., zoned_abs:..., sequence:...")
     if law in ("zoned", "zoned_abs"):
         return {"kind": law, "zones": _zones(entry, text, law == "zoned")}
     if "/" in text:
@@ -371,7 +371,7 @@ def _engine(load: Load) -> None:
     if entry is not None and engine not in ENGINES:
         why = OTHER_ENGINES.get(engine.split(":")[0])
         if why is None:
-            entry.refuse(f"is none of {', '.join(ENGINES)}")
+            entry.refuse(f"must be one of: {', '.join(ENGINES)}")
         entry.refuse(f"fio knows it, Loadstone does not: {why}")
     load.backend, alone = ENGINES[engine]
     depth = _values.number(entries["iodepth"], least=1, most=_DEEPEST) if "iodepth" in entries else 1

@@ -49,8 +49,8 @@ USED: Mapping[str, str] = {
     "rw": "read, write, randread, randwrite, rw, readwrite, randrw, and trim, randtrim, which discard (on "
     "files they punch holes); `read:8k` skips so many bytes between two requests, `read:-8k` goes back",
     "bs": "bytes per request; `READ,WRITE` where the job does only one of them, or both are alike",
-    "bsrange": "sizes from the first to the second in multiples of the first, all alike; a second one "
-    "that is none of them is as much rarer as it is less than one step beyond the last",
+    "bsrange": "multiples of the first size up to the second, with equal chance; a second size that is no "
+    "multiple is rarer, in proportion to its distance from the last multiple",
     "bssplit": "sizes, as multiples of the smallest, and their percentages; those without one share the rest",
     "ba": "what random offsets are multiples of, in place of the smallest size; blocks may then come again",
     "size": "bytes of the file and of all transfers, or percent of the file, bounded by what is left of it",
@@ -68,7 +68,7 @@ USED: Mapping[str, str] = {
     "directories are made",
     "filename_format": "with `$jobname`, `$jobnum` and `$filenum`; its directories are made",
     "directory": "directory of the files, below `--on`, made where it is missing; of several, each of "
-    "`numjobs` has one in turn, unless `filename` is told",
+    "`numjobs` has one in turn, unless `filename` is given",
     "nrfiles": "files that a random job chooses its blocks from",
     "file_service_type": "`random` for random jobs on several files, `sequential` for others",
     "ioengine": "see below",

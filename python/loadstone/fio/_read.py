@@ -181,7 +181,7 @@ def _entry(line: str, name: str, number: int, known: Mapping[str, str], used: se
     if written.split()[:1] == ["include"]:
         raise FioError(name, number, f"{_cut(line)}: other files are not read; put what it says here")
     if key in OF_ENGINES:
-        what = "is a key of an engine of fio's that is refused; see docs/fio.md for those there are"
+        what = "is a key of an engine of fio's that is refused; docs/reference/fio.md lists the engines"
         raise FioError(name, number, f"{_cut(line)}: {what}")
     if key not in KEYS:
         raise FioError(name, number, f"{_cut(line)}: {_unknown(written)}")

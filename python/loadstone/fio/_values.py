@@ -93,7 +93,7 @@ def flag(entry: Entry) -> bool:
 def choice(entry: Entry, *names: str) -> str:
     """One of these words."""
     if entry.value not in names:
-        entry.refuse(f"is none of {', '.join(names)}")
+        entry.refuse(f"must be one of: {', '.join(names)}")
     return entry.value
 
 

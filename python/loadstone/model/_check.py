@@ -1,4 +1,4 @@
-"""How like its trace is what a model draws, before any device sees either.
+"""How closely requests of a model match its trace, before any device sees either.
 
 Every number is taken of the whole trace and of as many requests drawn from the model:
 
@@ -174,13 +174,13 @@ def check(
     options: Options | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """How like a trace is what a model draws; see :func:`compare` for what is answered."""
+    """How closely requests of a model match a trace; :func:`compare` describes the result."""
     real = portrait(model, trace, options=options, progress=progress)
     return compare(model, real, portrait(model, seed=seed, progress=progress))
 
 
 def compare(model: Model, trace: Portrait, drawn: Portrait) -> dict[str, Any]:
-    """How like one stream another is, as plain values.
+    """How closely one stream matches another, as plain values.
 
     ``dimensions``: for each ``ks`` (0 to 1), ``wasserstein`` in its ``unit`` and ``of_mean``, the same
     divided by the mean magnitude in the trace (both ``None`` for names). ``joint``: total variation, 0 to 1

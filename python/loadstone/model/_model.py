@@ -117,7 +117,7 @@ class Model:
         self._core.save(os.fspath(path), force)
 
     def published(self, *, least: int = LEAST) -> Model:
-        """The model without what could tell where it comes from.
+        """The model without what could identify its origin.
 
         Names of objects, dates, the reader's warnings and counts are left out; every exact value seen fewer
         than ``least`` times joins the bucket around it, and largest numbers, extents and the length are
@@ -126,7 +126,7 @@ class Model:
         return Model(self._core.published(least))
 
     def exposed(self, *, least: int = LEAST) -> str | None:
-        """What the windows or matrices tell of single requests, in words; ``None``: each has several.
+        """How far windows or matrices reveal single requests, in words; ``None``: each has several.
 
         Publishing leaves counts as they are: how many requests each window has, and what those of a matrix
         are like. Where they have one or two each, the model is the trace in other words.
@@ -149,7 +149,7 @@ class Model:
         return None
 
     def factored(self, *, cell_bits: float = CELL_BITS) -> Model:
-        """The model stored as a chain of small tables: each dimension given only those that tell most of it.
+        """The model stored as a chain of small tables: each dimension given only those that say most of it.
 
         A dimension is given another one, or has a table of its own for every matrix, only where each cell
         that this takes more saves ``cell_bits`` bits of what it costs to tell the requests. The more bits,
@@ -168,7 +168,7 @@ class Model:
 
     @property
     def chain(self) -> list[Link]:
-        """The tables of a factored model in the order in which they are drawn from; none of a joint one."""
+        """Tables of a factored model in the order of drawing; empty for a joint one."""
         cells_of = self._core.link_cells()
         if not cells_of:
             # The header of a long joint model takes a while to read.
@@ -189,7 +189,7 @@ class Model:
 
     @property
     def stored_cells(self) -> int:
-        """Cells that the file has; of a factored model fewer than :meth:`cells` tells."""
+        """Number of cells in the file; of a factored model fewer than :meth:`cells` returns."""
         return int(self._core.stored_cells())
 
     def scaled(

@@ -135,8 +135,9 @@ def why(kind: Kind, name: str) -> str:
         return "has no such option; its own are variables, set with `variables`"
     if kind == "plan":
         return "a plan says that itself; edit it"
-    takers = [_TITLES[other] for other in TAKES if name in TAKES[other] and other != kind]
-    return f"is {_TITLES[kind]}, which has no such option; what takes it is {' or '.join(takers)}"
+    *more, last = [_TITLES[other] for other in TAKES if name in TAKES[other] and other != kind]
+    takers = f"{', '.join(more)} or {last}" if more else last
+    return f"is {_TITLES[kind]}, which has no such option; it is for {takers}"
 
 
 def refuse_others(kind: Kind, workload: str, given: Iterable[str]) -> None:

@@ -83,7 +83,7 @@ def skew_of(text: str) -> dict[str, Any]:
     name, _, numbers = text.strip().partition(":")
     parameters = _SKEWS.get(name)
     if parameters is None:
-        raise OptionError("skew", text, f"is none of {', '.join(_SKEWS)}")
+        raise OptionError("skew", text, f"must be one of: {', '.join(_SKEWS)}")
     try:
         values = [_values.number(number) for number in numbers.split(",")] if numbers else []
     except Error:

@@ -22,17 +22,17 @@ Pace = float | str
 """``"recorded"``, an acceleration (2.0 or ``"x2"``), or ``"max"``: as fast as possible."""
 
 Cache = Literal["none", "drop", "drop-host", "remount"]
-"""What becomes of the caches before a load."""
+"""How to treat caches before a load."""
 Backend = Literal["auto", "sync", "mmap", "io_uring", "files", "null"]
 """How requests are performed."""
 Compat = Literal["1.4", "1.5"]
 """Versions of Filebench."""
 Offsets = Literal["error", "wrap", "scale"]
-"""What becomes of requests beyond the end of a target."""
+"""How to treat requests beyond the end of a target."""
 Sync = Literal["none", "sync", "dsync", "recorded"]
 """How writes are made stable."""
 Advice = Literal["normal", "random", "sequential"]
-"""What the kernel is told of how targets are read."""
+"""Advice to the kernel on how targets are read."""
 Layout = Literal["gamma", "flat"]
 """Trees of file sets."""
 Order = Literal["none", "completion", "dependency"]
@@ -56,31 +56,30 @@ _LEAST = {"duration": 0, "requests": 0, "seed": 0, "within": 0, "rate": 0, "dept
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """What may be asked of a run; each kind of workload takes those of ``loadstone.plan.kinds.TAKES``.
+    """Options of a run; ``loadstone.plan.kinds.TAKES`` lists those that each kind of workload takes.
 
-    What is left out is as the workload says, or as told here. Sizes are bytes, times seconds; both may be
-    texts such as ``64k`` and ``30s``, as on the command line.
+    An option that is left out is as the workload says, or has the default below. Sizes are bytes, times
+    seconds; both may be texts such as ``64k`` and ``30s``, as on the command line.
     """
 
     # Target.
     size: int | str | None = None
-    """Bytes of the target that are used, or a text: ``1g``, ``2x-ram`` (multiples of memory); suites take
-    several (``64k-1m``). Left out, all it has, or for a new one what is needed; of a benchmark, what its
-    files hold."""
+    """Bytes of the target to use, or a text: ``1g``, ``2x-ram`` (multiples of memory); suites take several
+    (``64k-1m``). Default: all, of a new target what is needed. Of a benchmark, what its files hold."""
     maps: Mapping[str, Place] = field(default_factory=dict)
     """Target of single objects of a trace or model, by the object's name or number."""
     offsets: Offsets | None = None
-    """What becomes of requests beyond the end of the target; ``error``."""
+    """How to treat requests beyond the end of the target; default ``error``."""
     backend: Backend | None = None
-    """How requests are performed; ``auto``: io_uring where it is permitted, else sync; null for ``null:``."""
+    """How to perform requests. ``auto``: io_uring where permitted, else sync; null for ``null:``."""
     direct: bool = False
     """Bypass the page cache (O_DIRECT)."""
     sync: Sync | None = None
-    """O_SYNC, O_DSYNC, or RWF_DSYNC on the requests that carried it in the trace; ``none``."""
+    """O_SYNC, O_DSYNC, or RWF_DSYNC on requests that had it in the trace; default ``none``."""
     fadvise: Advice | None = None
-    """What the kernel is told of how targets are read (posix_fadvise); only through the page cache."""
+    """Advice to the kernel on how targets are read (posix_fadvise); only through the page cache."""
     fill: bool | None = None
-    """Write the target from end to end first; left out, when it is new or may be overwritten."""
+    """Write the target from end to end first; default: if it is new or may be overwritten."""
     allow_destroy: Sequence[Place] = ()
     """Existing targets whose content may be overwritten, named exactly; of job files also directories."""
     rebase: bool = False
@@ -90,41 +89,41 @@ class RunOptions:
     variables: Mapping[str, object] = field(default_factory=dict)
     """Variables of the workload, as text or numbers."""
     bs: int | str | None = None
-    """Bytes per request of a uniform load: one size, a range ``4k-64k`` of multiples of its smallest, and its
-    largest, or shares ``4k:60,64k:40``; 4k."""
+    """Bytes per request of a uniform load: one size, a range ``4k-64k`` (multiples of its smallest, and its
+    largest), or shares ``4k:60,64k:40``; default 4k."""
     skew: str | None = None
-    """How random requests are shared out among blocks: ``uniform``, ``zipf:EXPONENT``, ``pareto:SHARE`` (that
+    """How random requests are distributed over blocks: ``uniform``, ``zipf:EXPONENT``, ``pareto:SHARE`` (that
     share of the blocks gets the rest of the requests) or ``hotcold:ACCESSES,SPACE`` (shares of requests and
     of blocks); hot blocks are spread over the target, by ``seed``."""
     rate: float | None = None
-    """Requests per second at an open pace; left out, as fast as ``depth`` in flight allow."""
+    """Requests per second at an open pace; default: as fast as ``depth`` in flight allow."""
     arrival: str | None = None
     """How requests are spread over time at that rate: ``constant``, ``poisson``, ``gamma:SHAPE``,
     ``hyper:VARIATION`` (the squared coefficient of variation), ``onoff:ON,OFF`` (mean seconds of both,
     without memory while on) or ``trace:FILE``: at the times of a trace's requests, over and over, stretched
     to the rate if there is one."""
     depth: int | None = None
-    """Most requests in flight; 32, and with io_uring at an open pace 256."""
+    """Most requests in flight; default 32, with io_uring at an open pace 256."""
     requests: int | None = None
-    """Most requests; no limit."""
+    """Most requests; default: no limit."""
     duration: float | None = None
-    """Longest run; left out, until the source ends."""
+    """Longest time of the run; default: until the source ends."""
     until_steady: str | None = None
-    """End a run in a steady state: ``WHAT:LIMIT`` or ``WHAT:LIMIT,WINDOW``. ``iops:10%,60s``: once no second
-    of a minute is 10 percent off the minute's mean; ``bw_slope:1%``: once a line through the seconds rises or
-    falls less than that a second. WHAT is ``iops``, ``bw`` or ``lat`` (mean latency); a window is 30 s. The
-    summary tells under ``steady`` whether it was reached."""
+    """End a run in a steady state: ``WHAT:LIMIT`` or ``WHAT:LIMIT,WINDOW``. ``iops:10%,60s`` ends it once no
+    second of a minute is 10 percent off the minute's mean; ``bw_slope:1%`` once a line through the seconds
+    rises or falls less than that a second. WHAT is ``iops``, ``bw`` or ``lat`` (mean latency). The window is
+    30 s by default. ``steady`` of the summary says whether it was reached."""
     latency_target: str | None = None
     """Search the greatest depth up to ``depth`` at which requests are fast enough: ``TIME``, or
-    ``TIME:PERCENT,WINDOW`` for a share of them and the time that a depth is tried for (1 s). The run ends
-    once it is found, and the summary tells it under ``depths``."""
+    ``TIME:PERCENT,WINDOW`` for a share of them and the time that each depth is tried (1 s). The run ends
+    once it is found. ``depths`` of the summary has the result."""
     seed: int | None = None
-    """Of everything drawn at random; 0."""
+    """Seed of all random numbers; default 0."""
     sweep: bool = False
-    """All sizes that the original of a suite goes through by itself."""
+    """Run all sizes that the original of a suite runs by itself."""
     compat: Compat | None = None
-    """Whose semantics count where those of Filebench's versions clash, with the faults of both; left out, the
-    version the script is written in, without."""
+    """Version of Filebench whose semantics count, with its faults; default: the version that the script is
+    written in, without faults."""
     layout: Layout | None = None
     """Trees of a script's file sets: of drawn widths and depths (``gamma``), or one level of directories of
     ``dirwidth`` entries."""
@@ -139,47 +138,46 @@ class RunOptions:
     trace has completed again; what replays of files have where there are latencies. ``dependency``: it waits
     for the completion of its actor that came last before, and then for the time between them."""
     independent: Pace | None = None
-    """The pace of requests that depend on none, in order of dependencies."""
+    """Pace of requests that depend on no other, in order of dependencies."""
     think: float | None = None
-    """What think times are divided by in order of dependencies; 0: no think time."""
+    """Divisor of think times in order of dependencies; 0: no think time."""
     within: float | None = None
-    """With dependencies, a request later than this after a completion does not depend on it; 1 s."""
+    """With dependencies, a request later than this after a completion does not depend on it; default 1 s."""
     draw_first: bool | None = None
-    """Draws a model's requests before the run, so that drawing takes no CPU in it, or during it; left out,
+    """Draw a model's requests before the run, so that drawing takes no CPU in it, or during it. Default:
     before, unless drawing is four times as fast as the requests are due. At most 1 GiB of them, and a quarter
-    of the memory there is, are drawn before; the others follow while it runs."""
+    of the available memory, are drawn before; the others follow during the run."""
     reading: Reading = field(default_factory=Reading)
     """How a trace is read, which a plan keeps: options of :class:`loadstone.trace.Options` but
     ``dependencies`` and ``threads``."""
 
     # Content and verification.
     content: str | Content | None = None
-    """What everything written is like: ``unique``, ``dataset:FILE[@SNAPSHOT]``, or as a plan has it; random,
+    """Content of written data: ``unique``, ``dataset:FILE[@SNAPSHOT]``, or as a plan has it. Default: random,
     with a stamp in every 4 KiB."""
     dedupe: float | None = None
-    """Units for each unique one; 1: all differ."""
+    """Blocks for each unique block; default 1: all differ."""
     compress: float | None = None
-    """How many times smaller codecs make it; 1: not at all."""
+    """How many times smaller codecs make it; default 1: not at all."""
     dedupe_unit: int | None = None
-    """Bytes of what is deduplicated and compressible by itself; 4096."""
+    """Size in bytes of blocks that deduplicate and compress; default 4096."""
     verify: bool | Verify = False
-    """Compare every block that is read with what it should hold, and all of them at the end; or as a plan has
-    it."""
+    """Compare each block that the load reads with what it should hold, and all blocks at the end; or as a
+    plan has it."""
     verify_unit: int | None = None
-    """Bytes of what is told apart; 4096."""
+    """Verification block size in bytes; default 4096."""
     verify_state: Place | None = None
-    """Where what is known of targets is kept."""
+    """File for the state of the verification."""
     verify_from: Place | None = None
-    """What an earlier run kept, from which this one goes on; nothing is filled."""
+    """State of an earlier run to continue from; nothing is filled."""
 
     # Surroundings.
     cpus: Sequence[int] = ()
     """CPUs the load is pinned to."""
     cache: Cache | None = None
-    """What becomes of the caches before the load: ``drop``, those of the target's pages; ``drop-host`` all
-    clean caches of the host, too, as root. ``remount`` unmounts the file system of the target and mounts it
-    again; it must be one of its own that nobody else uses. Left out, ``drop``; of scripts and suites
-    ``none``."""
+    """How to treat caches before the load. ``drop`` drops the target's pages, ``drop-host`` also all clean
+    caches of the host, as root. ``remount`` unmounts the target's file system and mounts it again; no other
+    process may use it. Default ``drop``; for scripts and suites ``none``."""
     memory_limit: int | None = None
     """Bytes of memory the run gets, page cache included, by a memory cgroup."""
     nice: int | None = None
@@ -189,9 +187,9 @@ class RunOptions:
 
     # What is recorded.
     interval: float | None = None
-    """Length of the recorder's intervals; 1 s."""
+    """Length of recorded intervals; default 1 s."""
     log: Place | None = None
-    """Where every request is logged (Parquet)."""
+    """File for a log of every request (Parquet)."""
     group: str | None = None
     """Name of the group (VM, client, host) the load belongs to."""
 
@@ -221,7 +219,7 @@ class RunOptions:
             raise OptionError("verify", None, f"{self.verify!r} must be True or False")
 
     def given(self) -> dict[str, Any]:
-        """Those that say something, by name."""
+        """Options that are set, by name."""
         found = {}
         for one in fields(self):
             value = getattr(self, one.name)
@@ -234,7 +232,7 @@ class RunOptions:
 
     @property
     def asked_content(self) -> Content | None:
-        """What all of these ask of written data, as a plan has it."""
+        """Content of written data that these options ask for, as a plan has it."""
         from loadstone.content import of_options
 
         if isinstance(self.content, Mapping):
@@ -243,7 +241,7 @@ class RunOptions:
 
     @property
     def asked_verify(self) -> Verify | None:
-        """What all of these ask to be verified, as a plan has it."""
+        """Verification that these options ask for, as a plan has it."""
         from loadstone.verification import of_options
 
         if isinstance(self.verify, Mapping):
@@ -306,7 +304,7 @@ def arrival_of(text: str) -> dict[str, object]:
         return {"kind": name, "artefact": "arrivals"}
     parameters = _ARRIVALS.get(name)
     if parameters is None:
-        raise OptionError("arrival", text, f"is none of {', '.join(_ARRIVALS)}, trace:FILE")
+        raise OptionError("arrival", text, f"must be one of: {', '.join(_ARRIVALS)}, trace:FILE")
     try:
         values = [_values.number(number) for number in numbers.split(",")] if numbers else []
     except Error:

@@ -173,7 +173,7 @@ def conclude(groups: list[Group]) -> tuple[str, str]:
         f"Against {first.label} ({cell_text(rate)} requests/s, {facts.duration(p99)}), {'; '.join(others)}."
     )
     if any(len(group.runs) == 1 for group in groups):
-        text += " Of one run nobody can tell how much of a difference is chance."
+        text += " One run of each cannot show how much of a difference is chance."
     return text + tail, tone
 
 

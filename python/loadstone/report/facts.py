@@ -52,7 +52,7 @@ def results(runs: list[Run]) -> Table:
         failed = int(s.get("errors", 0)) + int(s.get("short", 0))
         rows.append(Row([*cells, f"{failed:,}" if failed else "0"], "bad" if failed else ""))
     note = "Latency is from issue to completion unless said otherwise; failed requests are counted apart. "
-    note += "A percentile is told where at least ten requests are expected beyond it."
+    note += "A percentile is shown if at least ten requests are expected beyond it."
     return Table([*columns, "failed"], rows, note=note, toned=len(columns))
 
 

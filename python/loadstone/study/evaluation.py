@@ -137,7 +137,7 @@ def evaluate(
     on_live: OnLive | None = None,
     dry_run: bool = False,
 ) -> Evaluation | list[NamedRun]:
-    """Replays a trace and runs its model in turns, and tells how far apart they are.
+    """Replays a trace and runs its model in turns, and measures how far apart they are.
 
     Every run is preceded by filling the target, where it may be written to, and dropping the caches; of a
     trace of files, by building a tree in a new directory, which is removed after the run. Runs
@@ -520,8 +520,8 @@ class _Work:
         if not slow or self.by_progress:
             return []
         return [
-            f"{slow} of {len(bundles)} runs fell behind their times: 1 % of their requests went out up to "
-            f"{max(late) / 1e9:.3g} s late or more, and an interval is {shortest / parts / 1e9:.3g} s; "
+            f"{slow} of {len(bundles)} runs fell behind their times: the 99th percentile of their lateness "
+            f"reached {max(late) / 1e9:.3g} s, and an interval is {shortest / parts / 1e9:.3g} s; "
             "at a lower `pace` the target keeps up"
         ]
 

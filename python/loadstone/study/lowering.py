@@ -43,7 +43,7 @@ class Lowering(Protocol):
         """The plan of a replay of the trace or of a run of the model."""
 
     def content(self, model: Path, seed: int) -> dict[str, Any] | None:
-        """How like the trace is what the model draws (:func:`loadstone.model.compare`), if it can be told."""
+        """How closely requests of the model match the trace (:func:`loadstone.model.compare`), or None."""
 
 
 class TraceLowering:

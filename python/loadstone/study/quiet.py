@@ -36,4 +36,4 @@ def others(target: str | os.PathLike[str] | None) -> list[str]:
         told.append(f"the CPUs were {cpu:.0%} busy")
     if not told:
         return []
-    return [f"{' and '.join(told)} before the first run: all runs have that load of others in them"]
+    return [f"{' and '.join(told)} before the first run: all runs include this other load"]

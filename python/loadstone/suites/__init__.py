@@ -70,7 +70,7 @@ def plan_suite(name: str, on: Place | None, options: RunOptions = NOTHING) -> Su
     """
     suite = SUITES.get(name)
     if suite is None:
-        raise Error(f"{name}: is none of the suites {', '.join(SUITES)}")
+        raise Error(f"{name}: is not a suite; use one of {', '.join(SUITES)}")
     if on is None:
         raise Error(f"{name}: no directory to run in; give `on` DIR or `on` null:")
     said = suite.said(options)

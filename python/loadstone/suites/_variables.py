@@ -77,7 +77,7 @@ class Given:
         if asked == ["all"]:
             return known
         if wrong := [part for part in asked if part not in known]:
-            raise self.fail(name, f"{wrong[0]!r} is none of {', '.join(known)}")
+            raise self.fail(name, f"{wrong[0]!r} must be one of: {', '.join(known)}")
         if not asked:
             raise self.fail(name, f"name some of {', '.join(known)}, or all")
         return [one for one in known if one in asked]

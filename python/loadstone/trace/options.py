@@ -20,7 +20,7 @@ class Options(TypedDict, total=False):
     """Options of reading; leave out what need not differ from its default."""
 
     format: str | None
-    """Name of the format; told from the content by default, `delimited` when there are columns."""
+    """Name of the format; default: detected from the content, `delimited` with columns."""
     columns: Mapping[str, Any] | None
     """Column map of delimited text, as :func:`columns_from_text` makes it."""
     reorder: float
@@ -35,7 +35,7 @@ class Options(TypedDict, total=False):
     """Spread requests of one time evenly over a tick of the source's clock; false."""
     dependencies: float | None
     """Tell what each request waited for: the last completion of its actor, at most so many seconds before;
-    what the trace says itself is kept. Not told by default."""
+    what the trace says itself is kept. Off by default."""
     salvage: bool
     """Pass over all damage and count what is lost; false."""
     threads: int

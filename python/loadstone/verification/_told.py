@@ -107,7 +107,7 @@ def together(found: Sequence[Verified]) -> Verified:
 
 
 def lines(verified: Verified, most: int = 10) -> list[str]:
-    """What was found, in words; ``most`` damages are told of."""
+    """Findings in words, with at most ``most`` damages."""
     parts = [f"{verified['checked']:,} blocks compared"]
     if verified["raced"]:
         parts.append(f"{verified['raced']:,} of them while they could hold several generations")

@@ -26,14 +26,14 @@ class Job:
     """What :func:`loadstone.run` runs: one plan or several, in order."""
 
     workload: str
-    """What was asked for, and what it is called in results."""
+    """Name of the workload as the caller gave it; results have it too."""
     kind: Kind
     actions: Sequence[Action]
     """Plans, and what a script does between them."""
     notes: Sequence[str] = ()
-    """What the user should know before."""
+    """Messages for the user before the run."""
     warnings: Sequence[str] = ()
-    """What is doubtful in a script or trace, with its place."""
+    """Warnings about a script or trace, with their place."""
     first: Callable[[], object] | None = None
     """What is done before the first run: directories and archives are made."""
     suite: SuitePlans | None = None
@@ -59,7 +59,7 @@ class Job:
 def job(
     workload: Place, on: Place | None = None, options: RunOptions = NOTHING, *, kind: Kind | None = None
 ) -> Job:
-    """What is to be run, looked at and lowered to plans; nothing is made or run yet.
+    """Checks a workload and lowers it to plans; makes and runs nothing yet.
 
     ``workload``: a trace of any known format, a model (``.mdh``), a plan (``.json``), a script of Filebench
     (``.f``, ``.prof``), a job file of fio (``.fio``, ``.job``, ``.ini``), the name of a benchmark or suite
@@ -109,7 +109,7 @@ def known_kind(workload: str) -> Kind:
         raise Error(f"{workload}: there is no such file; loadstone run --list names what needs none")
     known = [*UNIFORM, *SUITES, *names()]
     hint = meant(workload, known, "loadstone run --list names those that there are")
-    raise Error(f"{workload}: is no workload; {hint}")
+    raise Error(f"{workload}: is not a workload; {hint}")
 
 
 def _one(kind: Kind, plan: Callable[[str, Place | None, RunOptions], dict[str, Any]]) -> _Lowering:

@@ -104,7 +104,7 @@ def plan_uniform(name: str, on: Place | None, options: RunOptions = NOTHING) -> 
         )
     if name not in UNIFORM:
         raise Error(
-            f"{name}: is no workload; there are {', '.join(UNIFORM)}, models (.mdh) and plans (.json)"
+            f"{name}: is not a workload; there are {', '.join(UNIFORM)}, models (.mdh) and plans (.json)"
         )
     if on is None:
         raise Error("no target; give `on` FILE, `on` DEVICE or `on` null:")

@@ -77,10 +77,10 @@ def populate(
 ) -> None:
     """Make a first snapshot from distributions alone, as Impressions does.
 
-    Sizes and depths are those that Impressions found in real file systems (FAST 2009) unless others are
-    asked for; directories grow as it grows them. specsfs-69g and specsfs-768g are the two file sets of the
-    VERITAS File System paper. A table in a file has lines of three numbers: bytes that files are larger than,
-    those they have at most, and how many there are. Duplicates come in runs of eight chunks on average.
+    By default sizes and depths are those that Impressions found in real file systems (FAST 2009), and
+    directories grow as it grows them. specsfs-69g and specsfs-768g are the two file sets of the VERITAS File
+    System paper. A file with a table has lines of three numbers: a lower bound of sizes in bytes (exclusive),
+    an upper bound, and the number of files. Duplicates come in runs of eight chunks on average.
 
     \b
     Example:

@@ -25,7 +25,7 @@ from loadstone.cli.dataset._options import (
 @click.argument("file", type=FILE)
 @output_option
 @click.option(
-    "--runs/--no-runs", default=True, help="Tell how long runs of new chunks and of others are, too."
+    "--runs/--no-runs", default=True, help="Also keep the lengths of runs of new chunks and of others."
 )
 @force_option
 @_show.json_option
@@ -89,12 +89,12 @@ def create(
 ) -> None:
     """Make a series that is like a profile; no real data is needed.
 
-    The first snapshot is the profile's change of an empty tree, every further one the next change; beyond
-    those of the profile they are drawn among them. Files to delete and modify have the characteristics that
-    the profile asks for, or match most of them; how many such best matches there were is told.
+    The first snapshot is the profile's change of an empty tree; each further one is the next change. Beyond
+    the changes of the profile, one of them is drawn at random. Files to delete and modify have the
+    characteristics that the profile asks for, or match most of them; the output counts such best matches.
 
-    preset:NAME in place of a file is one of the six datasets of Tarasov's thesis, as far as its tables tell:
-    kernels, centos, home, macos, system-logs and sources. loadstone dataset presets says what is assumed
+    preset:NAME in place of a file is one of the six datasets of Tarasov's thesis, as far as its tables go:
+    kernels, centos, home, macos, system-logs and sources. loadstone dataset presets lists what is assumed
     beyond them.
 
     \b

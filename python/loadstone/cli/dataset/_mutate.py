@@ -66,10 +66,10 @@ def mutate(
 ) -> None:
     """Go on with a series: add snapshots, each a change of the one before.
 
-    The series may be scanned, made from distributions, or mutated before. Changes are like those of a profile
-    or a preset, or a Python function decides on them, over columns of files and chunks. One is installed:
-    unique replaces chunks so that a share of the new snapshot's are in no other (--set share=0.3), in runs
-    (--set run=8).
+    The series may come from a scan, from distributions, or from an earlier mutation. A profile or preset
+    gives the changes, or a Python function decides them, over columns of files and chunks. One function is
+    installed: unique replaces chunks so that a share of the new snapshot's chunks are in no other snapshot
+    (--set share=0.3), in runs (--set run=8).
 
     \b
     Example:

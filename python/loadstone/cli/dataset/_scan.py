@@ -98,10 +98,11 @@ def scan(
 
     PATH is a directory (a live tree, a backup, a snapshot of a file system), a tar archive or an FSL hash
     file; files may be compressed (gzip, zstd, xz, bzip2). The output has names, sizes and keyed fingerprints
-    of chunks, and how far each chunk compresses, measured on a sample by zstd at level 1. What could not be
-    read is counted and named; then the exit status is 1.
+    of chunks, and how far each chunk compresses, measured on a sample by zstd at level 1. What cannot be read
+    is counted and named; the exit status is then 1.
 
-    Who has the key can look for known content in the output. Keep it to yourself, or leave --key out.
+    Whoever has the key can look for known content in the output. Keep the key to yourself, or leave --key
+    out.
 
     \b
     Example:

@@ -30,7 +30,7 @@ LEAST_CHUNK = 1 << 10
     "--chunk-sizes",
     default="4k,8k,16k,32k,64k,128k",
     show_default=True,
-    help="Of which dedup ratios are told; none.",
+    help="Sizes of chunks for dedup ratios, or none.",
 )
 @click.option(
     "--tolerance", type=Percent(0), default=10.0, show_default=True, help="Percent that counts may be off."
@@ -54,7 +54,7 @@ def verify(
 ) -> None:
     """Compare the statistics of what was written with a profile, or with real data: asked against achieved.
 
-    Bytes are not checked, so damaged files may pass. A series says each byte: write it again and compare.
+    Bytes are not checked, so damaged files may pass. A series has each byte: write it again and compare.
 
     \b
       loadstone dataset write year.fst --snapshot 1 --to again
@@ -64,9 +64,9 @@ def verify(
     on and nothing else. Counts of all snapshots up to each one are compared, dedup and compress ratio,
     transitions and change patterns, and the distributions of sizes, depths and types. Classes of less
     than 1,000 chunks may be off by three standard deviations. Dedup ratios for fixed blocks and FastCDC
-    of several sizes, and ratios of codecs, are compared with those of the real data where --against names
-    it, else told. The exit status is 1 when something is off by more than --tolerance, or could not be
-    read.
+    of several sizes, and ratios of codecs, are compared with those of the real data if --against names
+    it. Otherwise they are only shown. The exit status is 1 if something is off by more than --tolerance, or
+    could not be read.
 
     \b
     Examples:

@@ -49,11 +49,12 @@ def write(
 ) -> None:
     """Write snapshots of a series as files, or as tar archives.
 
-    Content is made from the numbers of chunks: the same number has the same bytes, others differ, each
-    compresses as far as it was seen to, and FastCDC cuts them where they end. The same series gives the
-    same files whatever the number of threads. One snapshot goes to --to itself, several to directories in
-    it. Holes stay holes, in archives too (GNU format). --force overwrites archives and hash files only.
-    A directory has a file .loadstone-unfinished until all is there; scan and verify refuse it until then.
+    Content is made from the numbers of chunks. The same number gives the same bytes, other numbers give other
+    bytes. Each chunk compresses as the scan measured, and FastCDC cuts chunks where they end. The same series
+    gives the same files for any number of threads. One snapshot goes to --to itself, several go to
+    directories in it. Holes stay holes, in archives too (GNU format). --force overwrites archives and hash
+    files only. A directory has a file .loadstone-unfinished until it is complete; scan and verify refuse it
+    until then.
 
     \b
     Example:
