@@ -9,8 +9,14 @@ out=${DEMO_OUT:-demo-out}
 pace=${DEMO_PACE:-x4}
 begun=$SECONDS
 
-# Only what this script made before is removed.
+# Only what this script made before is removed: then its mark is there.
+mark=$out/.made-by-the-demo
 mkdir -p "$out"
+if [[ ! -e $mark && -n $(ls -A "$out") ]]; then
+    printf 'error: %s holds files that the demo did not make; name a new directory with DEMO_OUT\n' "$out" >&2
+    exit 1
+fi
+touch "$mark"
 rm -rf "$out"/{loop0.mdh,evaluation,target.img,report.html}
 
 run() {

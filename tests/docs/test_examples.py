@@ -42,6 +42,16 @@ def demo(request, tmp_path_factory):
     return out, done.stdout
 
 
+def test_the_demo_removes_nothing_of_others(root, tmp_path):
+    (tmp_path / "report.html").write_text("mine")
+    environment = {**os.environ, "DEMO_OUT": str(tmp_path), "LOADSTONE": "false"}
+    done = subprocess.run(
+        ["bash", root / "examples/demo.sh"], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 1 and "holds files that the demo did not make" in done.stderr
+    assert (tmp_path / "report.html").read_text() == "mine"
+
+
 @pytest.mark.slow
 def test_demo_tells_where_the_report_is(demo):
     out, said = demo

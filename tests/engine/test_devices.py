@@ -124,6 +124,22 @@ def test_the_file_behind_a_device_is_locked_with_it(image):
         assert execute(plan)["summary"]["errors"] == 0
 
 
+def test_a_device_whose_bytes_are_locked_is_not_written(image):
+    """As a virtual machine locks its disk; only files and images of loop devices were looked at."""
+    before = image.read_bytes()
+    with loop(image) as device:
+        child = subprocess.Popen(
+            [sys.executable, "-c", LOCKS, device], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        try:
+            assert child.stdout.readline() == "locked\n"
+            with pytest.raises(Error, match=f"is locked by process {child.pid}"):
+                execute(randwrite(device, allow_destroy=[device]))
+        finally:
+            child.communicate()
+    assert image.read_bytes() == before
+
+
 LOCKS = """
 import fcntl, sys
 file = open(sys.argv[1], "r+b")

@@ -116,6 +116,13 @@ def test_what_goes_on_is_told(tmp_path, made):
     assert {"phase", "ops_per_s"} <= live[0].keys()
 
 
+def test_what_fails_to_show_a_run_does_not_end_it(tmp_path):
+    job = loadstone.job("randread", "null:", RunOptions(duration=0.9, rate=500, size=MIB))
+    with pytest.warns(RuntimeWarning, match="showing the run failed: ZeroDivisionError"):
+        found = loadstone.run(job, tmp_path / "b", progress=lambda live: 1 / 0)
+    assert not found.partial and found.summary["requests"] == 450
+
+
 def test_options_that_mean_nothing_are_refused_by_their_field():
     with pytest.raises(OptionError, match="`bs`: varmail") as refused:
         loadstone.job("varmail", "null:", RunOptions(bs=4096))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -39,7 +40,7 @@ def watch(run: Any, on_live: OnLive | None, held: Deferred) -> int | None:
 
     Signals are ``held`` back: the first one ends the run, and a later one gives up what was measured, as
     requests may hang. What fails to show it, such as a terminal that is gone, shows nothing more, and the run
-    goes on.
+    goes on; a warning says so of a callback.
     """
     interrupted: int | None = None
     held.act = run.stop
@@ -53,6 +54,10 @@ def watch(run: Any, on_live: OnLive | None, held: Deferred) -> int | None:
                 try:
                     on_live(run.live())
                 except OSError:
+                    on_live = None
+                except Exception as error:
+                    what = f"{type(error).__name__}: {error}; the run goes on without being shown"
+                    warnings.warn(f"showing the run failed: {what}", RuntimeWarning, stacklevel=2)
                     on_live = None
         except KeyboardInterrupt:
             # A key was pressed that means it.

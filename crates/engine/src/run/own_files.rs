@@ -116,13 +116,13 @@ fn refuse_locked(plan: &Plan, target: &Target, locked: &Locked) -> Result<()> {
     }
     let Ok(meta) = std::fs::metadata(&target.path) else { return Ok(()) };
     let refused = |what: String| Err(Error::target(&target.path, what));
-    match target.kind {
-        TargetKind::File => {
-            let open = || loadstone_files::open_regular(&target.path, false).map_err(io::Error::other);
-            locked.holder_of_records(&meta, open).map_or(Ok(()), |holder| {
-                refused(format!("is locked by {holder}, which must end first; name another target"))
-            })
+    if matches!(target.kind, TargetKind::File | TargetKind::Device) {
+        let open = || loadstone_files::open_regular(&target.path, false).map_err(io::Error::other);
+        if let Some(holder) = locked.holder_of_records(&meta, open) {
+            return refused(format!("is locked by {holder}, which must end first; name another target"));
         }
+    }
+    match target.kind {
         TargetKind::Device => image_of(&target.path, &meta)?.iter().try_for_each(|(path, image)| {
             let meta = image.metadata().map_err(|e| Error::target_io(path, "cannot be looked at", &e))?;
             locked.holder_of_records(&meta, || image.try_clone()).map_or(Ok(()), |holder| {
@@ -130,7 +130,7 @@ fn refuse_locked(plan: &Plan, target: &Target, locked: &Locked) -> Result<()> {
                 refused(format!("is made of {path}, which is locked by {holder}: that must end first"))
             })
         }),
-        TargetKind::Tree | TargetKind::Null => Ok(()),
+        TargetKind::File | TargetKind::Tree | TargetKind::Null => Ok(()),
     }
 }
 
