@@ -340,3 +340,20 @@ def test_what_was_written_in_part_is_no_other_file(loadstone, tmp_path, words):
     if words[0] == "write":
         (tmp_path / "target").write_bytes(b"x" * size)
         assert loadstone("verify", "--state", state, status=1)
+
+
+def test_a_run_that_is_ended_while_it_fills_leaves_no_untrue_state(loadstone, tmp_path):
+    """The state of the run before stayed, and called what was filled damage."""
+    target, state = tmp_path / "target", tmp_path / "state"
+    words = ("run", "randwrite", "--on", target, "--requests", 9, "--verify-state", state, "--yes")
+    loadstone(*words, "--size", "1m")
+    assert state.exists()
+    target.write_bytes(bytes(512 << 20))
+    words = [sys.executable, "-m", "loadstone", *map(str, words), "--allow-destroy", str(target)]
+    child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while state.exists() and child.poll() is None:
+        time.sleep(0.001)
+    ended = child.poll()
+    child.kill()
+    child.communicate()
+    assert ended is None and not state.exists()

@@ -266,6 +266,16 @@ impl Verification {
         ))
     }
 
+    /// Removes the state that was there, before targets are filled: it tells of what is overwritten now. A run that is ended
+    /// meanwhile leaves none.
+    pub fn outdate(&self) {
+        let Some(keeper) = &self.state else { return };
+        let mut now = keeper.now.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.file.is_some() && !now.is_taken() && std::fs::remove_file(&now.path).is_ok() {
+            now.file = None;
+        }
+    }
+
     /// Does `work` while what is known is kept again and again.
     ///
     /// # Errors

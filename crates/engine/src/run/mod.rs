@@ -124,6 +124,11 @@ fn execute(
         for step in &plan.steps {
             match step {
                 Step::Prepare => {
+                    if let Some(verification) = verification
+                        && targets.iter().any(|target| target.prepare == Prepare::Fill)
+                    {
+                        verification.outdate();
+                    }
                     let filled = fill::fill(targets, progress, plan.seed, payload_plan)?
                         && workers
                             .as_ref()
