@@ -3,12 +3,15 @@
 //! The name aside is hidden and random, and its writer holds a lock on it. What a killed writer left has no lock, and the
 //! next writer of the same name removes it.
 
+use crate::dir::stat_of;
 use crate::opened::alone;
 use crate::{Dir, Error, Lock, Result, Stat, lock, random_hex};
+use rustix::fs::{Gid, Mode, RenameFlags, Uid, fchmod, fchown, fremovexattr};
+use rustix::process::geteuid;
 use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -81,8 +84,7 @@ impl Aside {
         let (hidden, file) = created(&parent, &name).map_err(|e| Error::io(path, "cannot create", e))?;
         if there.is_ok() {
             // Until it is whole nobody else reads what the one before may have kept to its owner.
-            // SAFETY: no pointers.
-            unsafe { libc::fchmod(file.as_raw_fd(), 0o600) };
+            let _ = fchmod(&file, Mode::RUSR | Mode::WUSR);
         }
         let held = file.try_clone().map_err(|e| Error::io(path, "cannot create", e))?;
         let replaced = there.ok();
@@ -114,7 +116,7 @@ impl Aside {
             as_private(file, there);
         }
         let renamed = if self.force {
-            self.parent.rename_below(&self.hidden, &self.name, 0)
+            self.parent.rename_below(&self.hidden, &self.name, RenameFlags::empty())
         } else {
             rename_new(&self.parent, &self.hidden, &self.name, false)
         };
@@ -171,7 +173,7 @@ impl Aside {
 
     /// Whether the name aside still is this file's.
     fn is_there(&self) -> bool {
-        let mine = crate::dir::stat(self.held.as_raw_fd(), c"", libc::AT_EMPTY_PATH);
+        let mine = stat_of(&self.held);
         let there = self.parent.stat_below(&self.hidden);
         mine.is_ok_and(|mine| there.is_ok_and(|there| there.same(&mine)))
     }
@@ -215,22 +217,17 @@ pub(crate) fn is_denied() -> bool {
 ///
 /// # Errors
 /// When its permissions cannot be changed.
-pub(crate) fn restrict(file: &impl AsRawFd) -> io::Result<()> {
+pub(crate) fn restrict(file: &impl AsFd) -> io::Result<()> {
     let denied = DENIED.load(Relaxed);
     if denied == 0 {
         return Ok(());
     }
-    let fd = file.as_raw_fd();
     for name in ACLS {
-        // SAFETY: the name ends with a zero byte. Most have no such attribute, and not every file system has any.
-        unsafe { libc::fremovexattr(fd, name.as_ptr()) };
+        // Most have no such attribute, and not every file system has any.
+        let _ = fremovexattr(file, name);
     }
-    let mode = crate::dir::stat(fd, c"", libc::AT_EMPTY_PATH)?.mode;
-    // SAFETY: no pointers.
-    if unsafe { libc::fchmod(fd, mode & 0o7777 & !denied) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+    let mode = stat_of(file)?.mode & 0o7777 & !denied;
+    Ok(fchmod(file, Mode::from_raw_mode(mode))?)
 }
 
 /// Makes a directory, which must be new, without the permissions that [`deny`] denies.
@@ -257,13 +254,11 @@ pub fn create_dirs(path: &Path) -> io::Result<()> {
 /// Lets a new file be read by those who may read the one that it will replace.
 fn as_private(file: &File, there: &Stat) {
     let mode = there.mode & 0o777 & !DENIED.load(Relaxed);
-    // SAFETY: no pointers.
-    unsafe {
-        // Only root can give files away. What the group of another may, that of this one may where all may.
-        let given = libc::fchown(file.as_raw_fd(), there.owner, there.group) == 0;
-        let mode = if given { mode } else { mode & (0o707 | (mode & 0o007) << 3) };
-        libc::fchmod(file.as_raw_fd(), mode);
-    }
+    // Only root can give files away. What the group of another may, that of this one may where all may.
+    let (owner, group) = (Uid::from_raw(there.owner), Gid::from_raw(there.group));
+    let given = fchown(file, Some(owner), Some(group)).is_ok();
+    let mode = if given { mode } else { mode & (0o707 | (mode & 0o007) << 3) };
+    let _ = fchmod(file, Mode::from_raw_mode(mode));
 }
 
 /// What the names of files aside begin with; random digits follow.
@@ -319,9 +314,8 @@ fn remove_left(parent: &Dir, name: &[u8]) -> io::Result<()> {
         return Ok(());
     }
     let file = parent.open_below(name, libc::O_RDONLY | libc::O_NONBLOCK, 0)?;
-    let mine = crate::dir::stat(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH)?;
-    // SAFETY: no arguments.
-    let ours = mine.owner == unsafe { libc::geteuid() };
+    let mine = stat_of(&file)?;
+    let ours = mine.owner == geteuid().as_raw();
     if ours && mine.is(libc::S_IFREG) && alone(&file) && parent.stat_below(name)?.same(&mine) {
         parent.unlink_below(name, false)?;
     }
@@ -330,7 +324,7 @@ fn remove_left(parent: &Dir, name: &[u8]) -> io::Result<()> {
 
 /// Renames a file, or a directory, and replaces nothing.
 pub(crate) fn rename_new(parent: &Dir, from: &[u8], to: &[u8], directory: bool) -> io::Result<()> {
-    match parent.rename_below(from, to, libc::RENAME_NOREPLACE) {
+    match parent.rename_below(from, to, RenameFlags::NOREPLACE) {
         Err(e) if lacks(&e) => {}
         done => return done,
     }
@@ -357,7 +351,7 @@ fn claim(parent: &Dir, from: &[u8], to: &[u8], directory: bool) -> io::Result<()
     } else {
         parent.open_below(to, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL, 0o600)?;
     }
-    parent.rename_below(from, to, 0).inspect_err(|_| {
+    parent.rename_below(from, to, RenameFlags::empty()).inspect_err(|_| {
         let _ = parent.unlink_below(to, directory);
     })
 }
@@ -380,8 +374,7 @@ fn refuse_planted(link: &Path, parent: &Path) -> Result<()> {
     let (Ok(link_is), Ok(parent_is)) = (fs::symlink_metadata(link), fs::metadata(parent)) else {
         return Ok(());
     };
-    // SAFETY: it always succeeds.
-    let me = unsafe { libc::geteuid() };
+    let me = geteuid().as_raw();
     let shared = parent_is.mode() & libc::S_ISVTX != 0 && parent_is.mode() & libc::S_IWOTH != 0;
     if shared && link_is.uid() != me && link_is.uid() != parent_is.uid() {
         let what = "is a link of another user in a directory that all may write to; name a file elsewhere";

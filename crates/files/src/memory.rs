@@ -1,19 +1,16 @@
 //! How much memory there is for what a file or a plan claims.
 
+use rustix::process::{Resource, getrlimit};
 use std::fs;
 
 /// Memory that can be had without swapping, bytes (`MemAvailable` of proc_meminfo(5)), and that this process may take
 /// (getrlimit(2)); without limit where nothing tells.
 pub fn available_memory() -> u64 {
     let of_host = told("/proc/meminfo", "MemAvailable:").unwrap_or(u64::MAX);
-    let limits = [("VmSize:", libc::RLIMIT_AS), ("VmData:", libc::RLIMIT_DATA)];
+    let limits = [("VmSize:", Resource::As), ("VmData:", Resource::Data)];
     limits.into_iter().fold(of_host, |least, (taken, resource)| {
-        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: `limit` is plain data that the call fills in.
-        if unsafe { libc::getrlimit(resource, &mut limit) } != 0 || limit.rlim_cur == libc::RLIM_INFINITY {
-            return least;
-        }
-        least.min(limit.rlim_cur.saturating_sub(told("/proc/self/status", taken).unwrap_or(0)))
+        let Some(limit) = getrlimit(resource).current else { return least };
+        least.min(limit.saturating_sub(told("/proc/self/status", taken).unwrap_or(0)))
     })
 }
 
