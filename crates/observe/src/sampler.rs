@@ -5,9 +5,10 @@ use crate::device::Device;
 use crate::parse::{self, BLOCK_FIELDS, MEM_FIELDS, ProcStat};
 use crate::probe::{self, Probe, Reading};
 use crate::{Error, Result, clock};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -118,23 +119,16 @@ pub(crate) struct Stop(OwnedFd);
 
 impl Stop {
     fn new() -> io::Result<Stop> {
-        // SAFETY: eventfd takes no pointer.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: `fd` was just opened and belongs to nobody else.
-        Ok(Stop(unsafe { OwnedFd::from_raw_fd(fd) }))
+        Ok(Stop(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
 
     fn set(&self) {
-        let one = 1u64;
-        // SAFETY: eight bytes of `one` are readable, as eventfd(2) wants.
-        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
+        // Of eight bytes, as eventfd(2) wants.
+        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
-    pub(crate) fn fd(&self) -> i32 {
-        self.0.as_raw_fd()
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 
     /// Sleeps until `deadline` (monotonic); `true` if the observation is to end.
@@ -142,15 +136,11 @@ impl Stop {
         loop {
             let left = deadline - clock::monotonic_ns();
             let timeout =
-                libc::timespec { tv_sec: left.max(0) / 1_000_000_000, tv_nsec: left.max(0) % 1_000_000_000 };
-            let mut poll = libc::pollfd { fd: self.fd(), events: libc::POLLIN, revents: 0 };
-            // SAFETY: one valid pollfd and a valid timespec; no signal mask.
-            let n = unsafe { libc::ppoll(&mut poll, 1, &timeout, std::ptr::null()) };
-            if n > 0 {
-                return true;
-            }
-            if n == 0 && clock::monotonic_ns() >= deadline {
-                return false;
+                Timespec { tv_sec: left.max(0) / 1_000_000_000, tv_nsec: left.max(0) % 1_000_000_000 };
+            match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&timeout)) {
+                Ok(1..) => return true,
+                Ok(0) if clock::monotonic_ns() >= deadline => return false,
+                _ => {}
             }
         }
     }

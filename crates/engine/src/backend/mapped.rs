@@ -69,8 +69,7 @@ impl Mapping {
 
     /// Waits until what was stored there is stable (msync(2)): 0 or a negative errno.
     pub fn flush(&self, offset: u64, size: usize) -> i64 {
-        // SAFETY: sysconf has no conditions.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(4096) as usize;
+        let page = rustix::param::page_size();
         let first = offset as usize & !(page - 1);
         // SAFETY: the pages lie inside the mapping.
         let done =

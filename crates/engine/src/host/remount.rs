@@ -8,10 +8,12 @@ use crate::metrics::progress::{Phase, Progress};
 use crate::{Error, Result};
 use loadstone_files::{Dir, Identity, Links, open_at};
 use loadstone_plan::{Plan, Step, TargetKind};
+use rustix::fs::{OFlags, fcntl_getfl};
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use std::ffi::{CString, OsString};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -21,19 +23,19 @@ use std::time::Duration;
 const PATIENCE: (Duration, u32) = (Duration::from_millis(50), 20);
 
 /// Options of a mount that are flags of mount(2).
-const FLAGS: [(&str, libc::c_ulong); 12] = [
-    ("ro", libc::MS_RDONLY),
-    ("nosuid", libc::MS_NOSUID),
-    ("nodev", libc::MS_NODEV),
-    ("noexec", libc::MS_NOEXEC),
-    ("noatime", libc::MS_NOATIME),
-    ("nodiratime", libc::MS_NODIRATIME),
-    ("relatime", libc::MS_RELATIME),
-    ("nosymfollow", 256),
-    ("sync", libc::MS_SYNCHRONOUS),
-    ("dirsync", libc::MS_DIRSYNC),
-    ("mand", libc::MS_MANDLOCK),
-    ("lazytime", libc::MS_LAZYTIME),
+const FLAGS: [(&str, MountFlags); 12] = [
+    ("ro", MountFlags::RDONLY),
+    ("nosuid", MountFlags::NOSUID),
+    ("nodev", MountFlags::NODEV),
+    ("noexec", MountFlags::NOEXEC),
+    ("noatime", MountFlags::NOATIME),
+    ("nodiratime", MountFlags::NODIRATIME),
+    ("relatime", MountFlags::RELATIME),
+    ("nosymfollow", MountFlags::NOSYMFOLLOW),
+    ("sync", MountFlags::SYNCHRONOUS),
+    ("dirsync", MountFlags::DIRSYNC),
+    ("mand", MountFlags::PERMIT_MANDATORY_FILE_LOCKING),
+    ("lazytime", MountFlags::LAZYTIME),
 ];
 
 /// `_IOR(0x94, 31, 1024 bytes)` of linux/btrfs.h: devices and, from byte 16 on, the id of a file system.
@@ -71,16 +73,16 @@ impl Mount {
     }
 
     /// Flags and data for mount(2) that make it again.
-    fn arguments(&self) -> (libc::c_ulong, String) {
+    fn arguments(&self) -> (MountFlags, String) {
         let all = || self.options.split(',').chain(self.data.split(','));
-        let mut flags = 0;
+        let mut flags = MountFlags::empty();
         for (name, flag) in FLAGS {
             if all().any(|one| one == name) {
                 flags |= flag;
             }
         }
-        if flags & (libc::MS_NOATIME | libc::MS_RELATIME) == 0 {
-            flags |= libc::MS_STRICTATIME;
+        if !flags.intersects(MountFlags::NOATIME | MountFlags::RELATIME) {
+            flags |= MountFlags::STRICTATIME;
         }
         let own =
             |one: &&str| !matches!(*one, "rw" | "seclabel" | "") && FLAGS.iter().all(|(name, _)| name != one);
@@ -236,7 +238,7 @@ struct Aside {
     path: PathBuf,
     /// From where its file system is mounted on.
     name: Vec<u8>,
-    flags: libc::c_int,
+    flags: OFlags,
     identity: Identity,
 }
 
@@ -247,9 +249,10 @@ impl Aside {
         let Ok(name) = path.strip_prefix(at) else { return Ok(None) };
         let name = name.as_os_str().as_bytes().to_vec();
         let failed = |e: &io::Error| Error::target_io(&path, "cannot be put aside", e);
-        let identity = Identity::of(&fd).map_err(|e| failed(&e))?;
-        // SAFETY: no pointers.
-        let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+        // SAFETY: whoever owns it keeps it open meanwhile.
+        let file = unsafe { BorrowedFd::borrow_raw(fd) };
+        let identity = Identity::of(&file).map_err(|e| failed(&e))?;
+        let flags = fcntl_getfl(file).map_err(|e| failed(&e.into()))?;
         let null = File::open("/dev/null").map_err(|e| failed(&e))?;
         exchange(&null, fd).map_err(|e| failed(&e))?;
         Ok(Some(Aside { fd, path, name, flags, identity }))
@@ -263,8 +266,8 @@ impl Aside {
         let root = above.dir_below(point).map_err(|e| failed(&e))?;
         let name =
             if self.name.is_empty() { c".".into() } else { CString::new(&*self.name).unwrap_or_default() };
-        let file = open_at(root.as_raw_fd(), &name, self.flags | libc::O_NOFOLLOW, 0, Links::Refused)
-            .map_err(|e| failed(&e))?;
+        let flags = (self.flags | OFlags::NOFOLLOW).bits().cast_signed();
+        let file = open_at(&root, &name, flags, 0, Links::Refused).map_err(|e| failed(&e))?;
         if Identity::of(&file).map_err(|e| failed(&e))? != self.identity {
             let what = "was replaced while its file system was mounted again; leave it alone during a run";
             return Err(Error::target(&self.path, what));
@@ -275,7 +278,7 @@ impl Aside {
 
 /// Makes `fd` another name of what `file` is.
 fn exchange(file: &impl AsRawFd, fd: RawFd) -> io::Result<()> {
-    // SAFETY: no pointers; whoever owns `fd` goes on owning it.
+    // SAFETY: no pointers; whoever owns `fd` goes on owning it, so there is no `OwnedFd` of it here.
     match unsafe { libc::dup3(file.as_raw_fd(), fd, libc::O_CLOEXEC) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
@@ -374,12 +377,7 @@ impl Unmounted<'_> {
         let (kind, data) = (text(self.mount.kind.as_bytes()), text(data.as_bytes()));
         let mounted = self.above.dir_below(self.name).and_then(|point| {
             let at = own(&point, b"");
-            patiently(|| {
-                // SAFETY: all texts end with a zero byte and outlive the call.
-                unsafe {
-                    libc::mount(source.as_ptr(), at.as_ptr(), kind.as_ptr(), flags, data.as_ptr().cast())
-                }
-            })
+            patiently(|| Ok(mount(&source, &at, &kind, flags, &*data)?))
         });
         mounted.map_err(|e| {
             let what = format!(
@@ -417,8 +415,7 @@ fn again(mount: &Mount, before: impl FnOnce() -> Result<()>) -> Result<u64> {
     }
     before()?;
     let at = own(&above, name);
-    // SAFETY: the path ends with a zero byte.
-    let unmounted = patiently(|| unsafe { libc::umount2(at.as_ptr(), libc::UMOUNT_NOFOLLOW) });
+    let unmounted = patiently(|| Ok(unmount(&at, UnmountFlags::NOFOLLOW)?));
     match unmounted {
         Ok(()) => {}
         Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
@@ -434,8 +431,8 @@ fn again(mount: &Mount, before: impl FnOnce() -> Result<()>) -> Result<u64> {
     let alone = patiently(|| {
         let exclusive = libc::O_EXCL | libc::O_CLOEXEC;
         match OpenOptions::new().read(true).custom_flags(exclusive).open(&mount.source) {
-            Err(e) if e.raw_os_error() == Some(libc::EBUSY) => -1,
-            _ => 0,
+            Err(e) if e.raw_os_error() == Some(libc::EBUSY) => Err(e),
+            _ => Ok(()),
         }
     });
     unmounted.mount()?;
@@ -448,17 +445,14 @@ fn again(mount: &Mount, before: impl FnOnce() -> Result<()>) -> Result<u64> {
 }
 
 /// Calls until the answer is other than that something is busy.
-fn patiently(mut call: impl FnMut() -> libc::c_int) -> io::Result<()> {
+fn patiently(mut call: impl FnMut() -> io::Result<()>) -> io::Result<()> {
     let mut last = Ok(());
     for _ in 0..PATIENCE.1 {
-        last = match call() {
-            0 => return Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        };
-        if last.as_ref().is_err_and(|e| e.raw_os_error() != Some(libc::EBUSY)) {
-            break;
+        last = call();
+        match &last {
+            Err(e) if e.raw_os_error() == Some(libc::EBUSY) => std::thread::sleep(PATIENCE.0),
+            _ => break,
         }
-        std::thread::sleep(PATIENCE.0);
     }
     last
 }
@@ -506,10 +500,10 @@ mod tests {
         let mount = Mount::parse(LINE).unwrap();
         assert_eq!((mount.id, mount.parent, mount.at.as_path()), (36, 27, Path::new("/mnt/a b")));
         let (flags, data) = mount.arguments();
-        assert_eq!(flags, libc::MS_NOSUID | libc::MS_NOATIME | libc::MS_LAZYTIME);
+        assert_eq!(flags, MountFlags::NOSUID | MountFlags::NOATIME | MountFlags::LAZYTIME);
         assert_eq!(data, "errors=remount-ro,commit=30");
         let strict = Mount::parse("1 2 8:1 / /m ro - xfs /dev/sda1 rw,inode64").unwrap();
-        assert_eq!(strict.arguments(), (libc::MS_RDONLY | libc::MS_STRICTATIME, "inode64".into()));
+        assert_eq!(strict.arguments(), (MountFlags::RDONLY | MountFlags::STRICTATIME, "inode64".into()));
         assert_eq!(Mount::parse("1 2 8:1 / /m ro"), None);
     }
 
@@ -542,9 +536,7 @@ mod tests {
         assert_eq!(file.metadata().unwrap().len(), 0);
         aside.take_back(&mount).unwrap();
         assert_eq!(file.metadata().unwrap().len(), 4);
-        // SAFETY: no pointers.
-        let flags = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) };
-        assert!(flags & libc::O_NOATIME != 0);
+        assert!(fcntl_getfl(&file).unwrap().contains(OFlags::NOATIME));
     }
     #[test]
     fn only_the_very_file_is_opened_again_and_through_no_link() {

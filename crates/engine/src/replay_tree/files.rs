@@ -5,14 +5,14 @@ use crate::host::descriptors::{self, raise};
 use crate::host::names::relative;
 use crate::payload::{PayloadPlan, of_object};
 use crate::{Error, Result};
-use loadstone_files::{Links, open_at, parent, split};
+use loadstone_files::{Links, Place, open_at, parent, split};
 use loadstone_trace::claims::Claims;
 use loadstone_trace::tree::{Entry, Tree};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{
     AtomicU64,
@@ -192,8 +192,8 @@ impl Files {
     }
 
     /// The directory all is in.
-    pub fn root(&self) -> RawFd {
-        self.root.as_raw_fd()
+    pub fn root(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
     }
 
     /// The name of an object below the root.
@@ -217,23 +217,25 @@ impl Files {
         if self.is_led(object) { Links::Below } else { Links::Refused }
     }
 
-    /// The directory that an object's name lies in, none where that is the root, and the name's last component.
-    pub fn place(&self, object: u32) -> io::Result<(Option<Arc<OwnedFd>>, &CStr)> {
+    /// The directory that an object's name lies in, and the name's last component.
+    pub fn place(&self, object: u32) -> io::Result<(Place<'_>, &CStr)> {
         let name = self.name(object)?;
-        let (Some(_), last) = split(name) else { return Ok((None, name)) };
+        let (Some(_), last) = split(name) else { return Ok((Place::Root(self.root()), name)) };
         let home = self.homes.get(object as usize).copied().unwrap_or(u32::MAX);
         let shard = || self.shards[home as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner);
         let age = self.moved.load(Acquire);
         if let Some((dir, _)) = shard().homes.get(&home).filter(|(_, of)| *of == age) {
-            return Ok((Some(Arc::clone(dir)), last));
+            return Ok((Place::Below(Arc::clone(dir)), last));
         }
-        let dir = parent(self.root(), name, self.links(object))?.0.map(Arc::new);
+        let (dir, _) = parent(self.root(), name, self.links(object))?;
         let mut shard = shard();
         if shard.homes.len() >= self.most_homes && !shard.homes.contains_key(&home) {
             let one = shard.homes.keys().next().copied();
             one.map(|one| shard.homes.remove(&one));
         }
-        dir.iter().for_each(|dir| drop(shard.homes.insert(home, (Arc::clone(dir), age))));
+        if let Place::Below(dir) = &dir {
+            shard.homes.insert(home, (Arc::clone(dir), age));
+        }
         Ok((dir, last))
     }
 

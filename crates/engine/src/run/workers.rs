@@ -27,7 +27,7 @@ use loadstone_content::seed::derive;
 use loadstone_plan::{Backend, Pace, Plan, Source, Steady, SyncMode, TargetKind};
 use loadstone_trace::Requests;
 use loadstone_trace::tree::Tree;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock, PoisonError};
@@ -170,7 +170,7 @@ impl Workers {
 
     /// Descriptors of trees and sets.
     pub fn held(&self) -> Vec<RawFd> {
-        let trees = self.members.iter().filter_map(|member| Some(member.files.as_ref()?.root()));
+        let trees = self.members.iter().filter_map(|member| Some(member.files.as_ref()?.root().as_raw_fd()));
         trees.chain(self.world.iter().flat_map(World::held)).collect()
     }
 
@@ -428,7 +428,7 @@ fn levels(worker: usize, levels: Vec<Level>) -> impl Iterator<Item = WorkerLevel
 
 /// A clock and the user and system CPU time of this process, ns.
 fn cpu_time() -> (i64, i64) {
-    // SAFETY: `usage` is plain data the call fills in.
+    // SAFETY: `usage` is plain data the call fills in. Rustix has no getrusage(2).
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_SELF, &mut usage);

@@ -8,9 +8,10 @@ use loadstone_content::seed::derive;
 use loadstone_model::{Model, Sampler};
 use loadstone_plan::{Arrival, Artefact, ArtefactKind, Backend, Order, Pace, Plan, Reading, Source};
 use loadstone_trace::{Batch, OpenOptions, Reader, Requests, Summary, flag};
+use rustix::fs::{Advice, fadvise};
 use serde::Serialize;
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -201,10 +202,8 @@ impl Requests for Unkept {
         // What the kernel reads ahead of one file is left to it until all was read.
         let read = if more && self.files.len() == 1 { self.reader.progress().0 } else { 0 };
         for file in &self.files {
-            // SAFETY: no pointers. Bytes from the start, 0 for all; where it is refused, pages stay.
-            unsafe {
-                libc::posix_fadvise(file.as_raw_fd(), 0, read.cast_signed(), libc::POSIX_FADV_DONTNEED)
-            };
+            // Bytes from the start, or all; where it is refused, pages stay.
+            let _ = fadvise(file, 0, NonZeroU64::new(read), Advice::DontNeed);
         }
         Ok(more)
     }

@@ -8,6 +8,7 @@ use crate::verification::{Unread, also};
 use loadstone_files::{Links, open_at};
 use loadstone_verify::{About, Before, Ledger, Verifier, When};
 use rustc_hash::FxHashMap;
+use rustix::io::Errno;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -153,7 +154,8 @@ impl World {
                 }
                 let open = |flags: libc::c_int| {
                     let flags = flags | libc::O_RDONLY;
-                    open_at(self.roots[at], name, flags, 0, Links::Refused).map(File::from)
+                    let root = self.root(at).ok_or(Errno::BADF)?;
+                    open_at(root, name, flags, 0, Links::Refused).map(File::from)
                 };
                 let swept = open(libc::O_DIRECT).or_else(|_| open(0)).map(|opened| {
                     verifier.sweep(number, &opened, When::Ended, |bytes| {

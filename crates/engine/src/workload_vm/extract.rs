@@ -3,17 +3,19 @@
 //! Nothing an archive says leads out of its directory: names are taken apart, links are left out, and nothing is
 //! opened through one.
 
-use super::acts::call;
 use super::code::Step;
 use super::machine::{End, Machine};
+use crate::backend::again;
 use crate::clock::monotonic;
+use crate::host::names::call;
 use loadstone_archive::{Archive, Kind, Member, is_head};
 use loadstone_files::Dir;
+use rustix::fs::{ftruncate, seek};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
-use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, RawFd};
+use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::os::fd::{BorrowedFd, IntoRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::PoisonError;
@@ -153,7 +155,7 @@ impl Machine<'_> {
         };
         let stream = opened(&path).map_err(|e| damaged(&e))?;
         let mut archive = Archive::new(Watched { stream, is_over: &is_over, left: LOOK });
-        let root = self.world.roots[step.set];
+        let root = self.world.root(step.set);
         let number = step.index.map_or(0.0, |index| self.number(index)).max(0.0) as u64;
         let below = PathBuf::from(format!("{number:08}"));
         let mut made = opened_again(root).map_err(|e| End::Failed(format!("the set's directory: {e}")))?;
@@ -202,12 +204,9 @@ impl Machine<'_> {
 }
 
 /// Directories below one that a set has open; nothing where nothing is written.
-fn opened_again(root: RawFd) -> std::io::Result<Option<Made>> {
-    if root < 0 {
-        return Ok(None);
-    }
-    // SAFETY: the world keeps it open while its machines run.
-    let root = unsafe { BorrowedFd::borrow_raw(root) }.try_clone_to_owned()?;
+fn opened_again(root: Option<BorrowedFd<'_>>) -> std::io::Result<Option<Made>> {
+    let Some(root) = root else { return Ok(None) };
+    let root = root.try_clone_to_owned()?;
     Ok(Some(Made { root: Dir::of(root, Path::new("the set's directory")), known: HashSet::new(), bytes: 0 }))
 }
 
@@ -225,11 +224,11 @@ fn unpacked(
     };
     let moved = match member.kind {
         Kind::Sparse => scattered(entry, member, &file, room),
-        _ => poured(entry, Some(file.as_raw_fd()), room),
+        _ => poured(entry, Some(&file), room),
     };
     let fd = file.into_raw_fd();
-    // SAFETY: no pointers; opened above, and nobody else's.
-    let closed = call(|| i64::from(unsafe { libc::close(fd) }));
+    // SAFETY: no pointers; opened above, and nobody else's. Dropping it would not tell what failed.
+    let closed = again(|| i64::from(unsafe { libc::close(fd) }));
     Ok(match moved? {
         moved if moved >= 0 && closed < 0 => closed,
         moved => moved,
@@ -240,24 +239,21 @@ fn unpacked(
 fn scattered(entry: &mut impl Read, member: &Member, file: &File, room: &mut [u8]) -> std::io::Result<i64> {
     let mut moved = 0;
     for (offset, length) in &member.pieces {
-        let to = *offset as i64;
-        // SAFETY: no pointers.
-        let there = call(|| unsafe { libc::lseek(file.as_raw_fd(), to, libc::SEEK_SET) });
+        let there = call(|| Ok(seek(file, rustix::fs::SeekFrom::Start(*offset))? as i64));
         if there < 0 {
             return Ok(there);
         }
-        match poured(&mut (&mut *entry).take(*length), Some(file.as_raw_fd()), room)? {
+        match poured(&mut (&mut *entry).take(*length), Some(file), room)? {
             failed @ ..0 => return Ok(failed),
             written => moved += written,
         }
     }
-    // SAFETY: no pointers.
-    let sized = call(|| i64::from(unsafe { libc::ftruncate(file.as_raw_fd(), member.size as i64) }));
+    let sized = call(|| Ok(ftruncate(file, member.size).map(|()| 0)?));
     Ok(if sized < 0 { sized } else { moved })
 }
 
 /// Reads all of an entry, and writes it if there is a file: bytes, or the negative errno of a write.
-fn poured(entry: &mut impl Read, fd: Option<RawFd>, room: &mut [u8]) -> std::io::Result<i64> {
+fn poured(entry: &mut impl Read, file: Option<&File>, room: &mut [u8]) -> std::io::Result<i64> {
     let mut moved = 0;
     loop {
         let read = entry.read(room)?;
@@ -265,10 +261,8 @@ fn poured(entry: &mut impl Read, fd: Option<RawFd>, room: &mut [u8]) -> std::io:
             return Ok(moved);
         }
         let mut written = 0;
-        while let Some(fd) = fd.filter(|_| written < read) {
-            let rest = &room[written..read];
-            // SAFETY: `rest` is as long as is said.
-            let done = call(|| unsafe { libc::write(fd, rest.as_ptr().cast(), rest.len()) } as i64);
+        while let Some(mut file) = file.filter(|_| written < read) {
+            let done = call(|| Ok(file.write(&room[written..read])? as i64));
             if done < 0 {
                 return Ok(done);
             }

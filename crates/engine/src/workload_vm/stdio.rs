@@ -1,11 +1,12 @@
 //! Transfers of programs through the streams of the C library (stdio(3)), as classic benchmarks make them.
 
-use super::acts::call;
 use super::code::Step;
 use super::machine::{End, Machine};
 use super::transfers::short;
 use loadstone_plan::Act;
-use std::os::fd::RawFd;
+use rustix::fs::{OFlags, fcntl_getfl};
+use rustix::io::fcntl_dupfd_cloexec;
+use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd};
 
 unsafe extern "C" {
     // Of POSIX, but not in the libc crate: getc_unlocked(3), putc_unlocked(3).
@@ -33,23 +34,18 @@ fn failure() -> i64 {
 
 impl Stream {
     /// On `fd`, with a buffer of `room` bytes, or with 0 of what the C library takes; at the begin of the file.
-    fn new(fd: RawFd, room: usize) -> Result<Stream, i64> {
-        // SAFETY: no pointers.
-        let own = call(|| i64::from(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) }));
-        if own < 0 {
-            return Err(own);
-        }
-        // SAFETY: no pointers.
-        let access = unsafe { libc::fcntl(fd, libc::F_GETFL) } & libc::O_ACCMODE;
-        let mode = if access == libc::O_RDONLY { c"r" } else { c"r+" };
+    fn new(fd: BorrowedFd<'_>, room: usize) -> Result<Stream, i64> {
+        let errno = |e: rustix::io::Errno| -i64::from(e.raw_os_error());
+        let own = fcntl_dupfd_cloexec(fd, 0).map_err(errno)?;
+        let access = fcntl_getfl(fd).map_err(errno)? & OFlags::ACCMODE;
+        let mode = if access == OFlags::RDONLY { c"r" } else { c"r+" };
         // SAFETY: the mode ends with a zero byte, and the descriptor is new and nobody else's.
-        let file = unsafe { libc::fdopen(own as RawFd, mode.as_ptr()) };
+        let file = unsafe { libc::fdopen(own.as_raw_fd(), mode.as_ptr()) };
         if file.is_null() {
-            let failed = failure();
-            // SAFETY: no pointers.
-            unsafe { libc::close(own as RawFd) };
-            return Err(failed);
+            return Err(failure());
         }
+        // The stream's from now on.
+        let _ = own.into_raw_fd();
         let mut kept = Vec::new();
         if kept.try_reserve_exact(room).is_err() {
             // SAFETY: the stream is new.
@@ -157,14 +153,14 @@ impl Machine<'_> {
         let size = self.length(step)?;
         let Some(slot) = self.ready_slot(step)? else { return Ok(()) };
         let state = self.slots[slot];
-        if state.fd < 0 {
+        let Some(of_slot) = state.file() else {
             let issued = self.begin()?;
             self.done(step, issued, size as i64);
             return Ok(());
-        }
+        };
         if self.streams[slot].is_none() {
             let room = self.number(step.value).max(0.0) as usize;
-            match Stream::new(state.fd, room) {
+            match Stream::new(of_slot, room) {
                 Ok(stream) => self.streams[slot] = Some(stream),
                 Err(failed) => {
                     let issued = self.begin()?;

@@ -20,7 +20,7 @@ use loadstone_files::Dir;
 use loadstone_plan::{Act, Backend, FileSet, Plan, Source, Step, TargetKind, Until};
 use loadstone_trace::Op;
 use std::collections::BTreeSet;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -349,6 +349,14 @@ impl World {
             None => alone.as_ref().map_or(-1, AsRawFd::as_raw_fd),
         };
         self.roots = places.iter().zip(&self.alone).map(root).collect();
+    }
+
+    /// The directory that a set lies in; nothing on `null`.
+    #[inline(always)]
+    pub fn root(&self, set: usize) -> Option<BorrowedFd<'_>> {
+        let root = self.roots[set];
+        // SAFETY: the places and targets of the sets stay open as long as the world.
+        (root >= 0).then(|| unsafe { BorrowedFd::borrow_raw(root) })
     }
 
     /// Takes note of what files hold from now on, where that is verified.
