@@ -110,7 +110,7 @@ impl Records {
                 // Without a length that can be trusted the next record cannot be found.
                 self.ended = true;
                 chunk.damaged.push((self.bytes.at(), error));
-                self.unread = self.bytes.skip_rest();
+                self.unread = self.bytes.skip_rest()?;
                 Ok(None)
             }
             other => other,

@@ -49,7 +49,10 @@ pub trait Frames: Send {
     fn at(&self) -> u64;
 
     /// Passes over damage, to the next packet if one can be found.
-    fn resume(&mut self) -> Passed;
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    fn resume(&mut self) -> Result<Passed>;
 
     /// Adds what the file says besides: its clock, and packets that the capture lost.
     fn info(&self, info: &mut Info);
@@ -393,7 +396,7 @@ impl<F: Frames> Source for Capture<F> {
             match self.packet() {
                 Ok(more) => self.ended = !more,
                 Err(error) if self.lenient && error.kind() != ErrorKind::Io => {
-                    let Passed { bytes, found } = self.frames.resume();
+                    let Passed { bytes, found } = self.frames.resume()?;
                     self.passed += bytes;
                     self.ended = !found;
                     chunk.damaged.push((at, error));

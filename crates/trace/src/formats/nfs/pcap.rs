@@ -161,15 +161,13 @@ impl Frames for Pcap {
         self.packets.at()
     }
 
-    fn resume(&mut self) -> Passed {
-        let from = self.packets.at();
-        while self.packets.peek(1).is_ok_and(|byte| !byte.is_empty()) {
+    fn resume(&mut self) -> Result<Passed> {
+        let (from, mut found) = (self.packets.at(), false);
+        while !found && !self.packets.peek(1)?.is_empty() {
             self.packets.skip(1);
-            if self.is_packet().unwrap_or(false) {
-                return Passed { bytes: self.packets.at() - from, found: true };
-            }
+            found = self.is_packet()?;
         }
-        Passed { bytes: self.packets.at() - from, found: false }
+        Ok(Passed { bytes: self.packets.at() - from, found })
     }
 
     fn info(&self, info: &mut Info) {

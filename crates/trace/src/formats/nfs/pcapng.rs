@@ -426,8 +426,8 @@ impl Frames for Pcapng {
     }
 
     /// Without a length that can be trusted the next block cannot be found.
-    fn resume(&mut self) -> Passed {
-        Passed { bytes: self.packets.skip_rest(), found: false }
+    fn resume(&mut self) -> Result<Passed> {
+        Ok(Passed { bytes: self.packets.skip_rest()?, found: false })
     }
 
     fn info(&self, info: &mut Info) {
