@@ -3,12 +3,12 @@
 //! A write is timed from its submission until the thread sees its end, which it looks for at every further write and
 //! wait.
 
-use super::code::Step;
-use super::machine::{End, Machine};
-use super::transfers::short;
 use crate::issue::context::SLICE;
 use crate::payload::Payload;
 use crate::payload::buffer::Pair;
+use crate::workload_vm::code::Step;
+use crate::workload_vm::machine::{End, Machine};
+use crate::workload_vm::transfers::short;
 use io_uring::{IoUring, opcode, types};
 use std::os::fd::RawFd;
 

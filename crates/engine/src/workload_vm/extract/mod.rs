@@ -3,11 +3,11 @@
 //! Nothing an archive says leads out of its directory: names are taken apart, links are left out, and nothing is
 //! opened through one.
 
-use super::code::Step;
-use super::machine::{End, Machine};
 use crate::backend::again;
 use crate::clock::monotonic;
 use crate::host::names::call;
+use crate::workload_vm::code::Step;
+use crate::workload_vm::machine::{End, Machine};
 use loadstone_archive::{Archive, Kind, Member, is_head};
 use loadstone_files::Dir;
 use rustix::fs::{ftruncate, seek};

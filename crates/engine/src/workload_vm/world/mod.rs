@@ -1,10 +1,7 @@
 //! What the threads of all programs share: sets, events, semaphores, gates and counts.
 
-use super::aio;
-use super::code::{Code, Names};
-use super::content_map::ContentMap;
-use super::span::Span;
-use super::tally::Tally;
+mod content_map;
+
 use crate::clock::{Clock, sleep_until};
 use crate::fileset::{Set, SetPath, refuse_larger};
 use crate::host::descriptors::{parents, raise};
@@ -14,7 +11,12 @@ use crate::metrics::progress::Progress;
 use crate::payload::{PayloadPlan, of_set, of_target};
 use crate::replay_tree::Filling;
 use crate::source::variables::Variables;
+use crate::workload_vm::aio;
+use crate::workload_vm::code::{Code, Names};
+use crate::workload_vm::span::Span;
+use crate::workload_vm::tally::Tally;
 use crate::{Error, Result};
+use content_map::ContentMap;
 use loadstone_content::seed::derive;
 use loadstone_files::Dir;
 use loadstone_plan::{Act, Backend, FileSet, Plan, Source, Step, TargetKind, Until};

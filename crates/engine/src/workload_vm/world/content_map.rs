@@ -1,6 +1,6 @@
 //! What the files of sets hold while a run is verified: which content each has, as they are made, renamed and removed.
 
-use super::world::World;
+use super::World;
 use crate::fileset::{LONGEST, Set};
 use crate::metrics::progress::{Phase, Progress};
 use crate::payload::of_set;

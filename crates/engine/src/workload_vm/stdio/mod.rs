@@ -1,8 +1,8 @@
 //! Transfers of programs through the streams of the C library (stdio(3)), as classic benchmarks make them.
 
-use super::code::Step;
-use super::machine::{End, Machine};
-use super::transfers::short;
+use crate::workload_vm::code::Step;
+use crate::workload_vm::machine::{End, Machine};
+use crate::workload_vm::transfers::short;
 use loadstone_plan::Act;
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::fcntl_dupfd_cloexec;
