@@ -3,19 +3,18 @@
 //! The name aside is hidden and random, and its writer holds a lock on it. What a killed writer left has no lock, and the
 //! next writer of the same name removes it.
 
+use crate::denied::denied;
 use crate::dir::stat_of;
 use crate::opened::alone;
 use crate::{Dir, Error, Lock, Result, Stat, lock, random_hex};
-use rustix::fs::{Gid, Mode, RenameFlags, Uid, fchmod, fchown, fremovexattr};
+use rustix::fs::{Gid, Mode, RenameFlags, Uid, fchmod, fchown};
 use rustix::process::geteuid;
-use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// What to do where a file cannot be written.
 pub const ROOM: &str = "make room or write elsewhere; nothing was left behind";
@@ -196,64 +195,9 @@ fn place(path: &Path) -> Result<(Dir, Vec<u8>)> {
     Ok((parent, name.as_bytes().to_vec()))
 }
 
-/// Permissions that no file gets that takes the place of another.
-static DENIED: AtomicU32 = AtomicU32::new(0);
-
-/// Attributes of access control lists (acl(5)): who may use a file besides its mode, and what new files inherit.
-const ACLS: [&CStr; 2] = [c"system.posix_acl_access", c"system.posix_acl_default"];
-
-/// Denies these permissions to all files and directories made from now on, so that outputs of private files are private.
-/// The umask is not enough: the default access control list of a directory overrides it. 0 denies nothing.
-pub fn deny(mode: u32) {
-    DENIED.store(mode, Relaxed);
-}
-
-/// Whether something is denied.
-pub(crate) fn is_denied() -> bool {
-    DENIED.load(Relaxed) != 0
-}
-
-/// Takes from a file or directory that was just made what is denied, whatever it inherited.
-///
-/// # Errors
-/// When its permissions cannot be changed.
-pub(crate) fn restrict(file: &impl AsFd) -> io::Result<()> {
-    let denied = DENIED.load(Relaxed);
-    if denied == 0 {
-        return Ok(());
-    }
-    for name in ACLS {
-        // Most have no such attribute, and not every file system has any.
-        let _ = fremovexattr(file, name);
-    }
-    let mode = stat_of(file)?.mode & 0o7777 & !denied;
-    Ok(fchmod(file, Mode::from_raw_mode(mode))?)
-}
-
-/// Makes a directory, which must be new, without the permissions that [`deny`] denies.
-///
-/// # Errors
-/// When it is there, or cannot be made.
-pub fn create_dir(path: &Path) -> io::Result<()> {
-    fs::create_dir(path)?;
-    if is_denied() { restrict(&File::open(path)?) } else { Ok(()) }
-}
-
-/// The same with all directories that lead to it; they may be there.
-///
-/// # Errors
-/// When one cannot be made.
-pub fn create_dirs(path: &Path) -> io::Result<()> {
-    let missing: Vec<&Path> = path.ancestors().take_while(|at| !at.is_dir()).collect();
-    missing.iter().rev().filter(|at| !at.as_os_str().is_empty()).try_for_each(|at| match create_dir(at) {
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists && at.is_dir() => Ok(()),
-        made => made,
-    })
-}
-
 /// Lets a new file be read by those who may read the one that it will replace.
 fn as_private(file: &File, there: &Stat) {
-    let mode = there.mode & 0o777 & !DENIED.load(Relaxed);
+    let mode = there.mode & 0o777 & !denied();
     // Only root can give files away. What the group of another may, that of this one may where all may.
     let (owner, group) = (Uid::from_raw(there.owner), Gid::from_raw(there.group));
     let given = fchown(file, Some(owner), Some(group)).is_ok();

@@ -1,6 +1,6 @@
 //! An open directory, and names below it that never lead out.
 
-use crate::aside::{is_denied, restrict};
+use crate::denied::{denied, restrict};
 use crate::lookup::{Links, PLACE, Place, open_at, plain};
 use crate::{Error, Result, shown};
 use rustix::fs::{self, AtFlags, CWD, FileType, Mode, RawDir, RenameFlags, StatxFlags};
@@ -154,7 +154,7 @@ impl Dir {
     pub fn mkdir_below(&self, name: &[u8], mode: libc::mode_t) -> io::Result<()> {
         let (place, last) = self.place(name)?;
         fs::mkdirat(place, last, Mode::from_raw_mode(mode))?;
-        if is_denied() { restrict(&self.dir_below(name)?.fd) } else { Ok(()) }
+        if denied() != 0 { restrict(&self.dir_below(name)?.fd) } else { Ok(()) }
     }
 
     /// Makes a directory below it with all that lead to it, and opens it. Says which of them are new, outer ones first.

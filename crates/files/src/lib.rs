@@ -5,6 +5,7 @@
 //! Loadstone, as a [`Mark`] inside says, and no removal crosses a mount.
 
 mod aside;
+mod denied;
 mod dir;
 mod error;
 mod folder;
@@ -16,7 +17,8 @@ mod opened;
 mod remove;
 mod unnamed;
 
-pub use aside::{Aside, ROOM, create_dir, create_dirs, deny};
+pub use aside::{Aside, ROOM};
+pub use denied::{create_dir, create_dirs, deny};
 pub use dir::{Dir, Entry, Stat, check_name, parts};
 pub use error::{Error, Result, shown};
 pub use folder::{Folder, keep_folder, sweep_folders};

@@ -2,6 +2,9 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
+/// Longest time between two samples, ns.
+pub(crate) const MOST_INTERVAL: u64 = 100 * 24 * 3600 * 1_000_000_000;
+
 fn read(clock: ClockId) -> i64 {
     let t = clock_gettime(clock);
     t.tv_sec * 1_000_000_000 + t.tv_nsec

@@ -5,7 +5,8 @@
 //! its whole process group.
 
 use crate::clock;
-use crate::sampler::{Event, Stop};
+use crate::event::Event;
+use crate::stop::Stop;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
 use std::io::Read;
@@ -57,7 +58,7 @@ struct Runner<'a> {
 /// Runs a probe until the observation ends.
 pub(crate) fn run(probe: &Probe, stop: &Stop, found: &Mutex<Found>) {
     let mut runner = Runner { probe, found, faults: 0 };
-    let interval = probe.interval_ns.clamp(1_000_000, crate::sampler::MOST_INTERVAL) as i64;
+    let interval = probe.interval_ns.clamp(1_000_000, clock::MOST_INTERVAL) as i64;
     let mut due = clock::monotonic_ns();
     loop {
         let ended = runner.once(stop, due + interval);
