@@ -12,10 +12,10 @@
 //!
 //! Found from one real file and its converted twin; other minor versions differ.
 
-use super::{Format, Known, Opened, Source, single};
+use super::format::{Format, Known, Opened, Source, single};
 use crate::chunk::{Chunk, Ids, Key, Origin};
 use crate::input::{Input, read_full};
-use crate::reader::OpenOptions;
+use crate::options::OpenOptions;
 use crate::scan::{extent, quote};
 use crate::{Error, ErrorKind, Info, NONE, Op, Place, Result, flag};
 

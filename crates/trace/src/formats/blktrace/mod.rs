@@ -15,10 +15,10 @@ pub(crate) use event::{Action, Event};
 pub use files::{expand, others};
 pub(crate) use join::Join;
 
-use super::{Format, Known, Source};
 use crate::chunk::Chunk;
+use crate::formats::format::{Format, Known, Source};
 use crate::input::Input;
-use crate::reader::OpenOptions;
+use crate::options::OpenOptions;
 use crate::{Info, Result};
 use event::cat;
 use record::{Record, Records};

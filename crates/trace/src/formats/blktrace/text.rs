@@ -11,7 +11,7 @@ mod tests;
 use super::event::{Action, Event, cat};
 use super::requests::Requests;
 use crate::chunk::Chunk;
-use crate::formats::{Format, Known, Opened, Source, head_lines, single};
+use crate::formats::format::{Format, Known, Opened, Source, head_lines, single};
 use crate::input::Input;
 use crate::scan::{decimal, quote, uint};
 use crate::serial::Serial;

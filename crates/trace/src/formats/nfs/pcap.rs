@@ -1,12 +1,13 @@
 //! NFS in captures of network packets: classic pcap, either byte order, microseconds or nanoseconds
 //! (draft-ietf-opsawg-pcap).
 
-use super::capture::{self, Frame, Frames, LARGEST, LINKS, Link, Passed};
+use super::capture::{self, Frame, Frames, LARGEST, Passed};
 use super::pcapng;
+use super::peel::{LINKS, Link};
 use crate::cursor::Cursor;
-use crate::formats::{Format, Known, Opened, single};
+use crate::formats::format::{Format, Known, Opened, single};
 use crate::input::Input;
-use crate::reader::OpenOptions;
+use crate::options::OpenOptions;
 use crate::{Error, ErrorKind, Info, Result};
 
 /// The table's entry.

@@ -4,10 +4,11 @@
 //! Packets stand in enhanced, simple (without a time) and obsolete blocks; blocks of other kinds are passed over by
 //! their length.
 
-use super::capture::{self, Frame, Frames, LARGEST, Link, Passed};
+use super::capture::{self, Frame, Frames, LARGEST, Passed};
+use super::peel::Link;
 use crate::cursor::Cursor;
-use crate::formats::{Format, Known, Opened, single};
-use crate::reader::OpenOptions;
+use crate::formats::format::{Format, Known, Opened, single};
+use crate::options::OpenOptions;
 use crate::{Error, ErrorKind, Info, Place, Result};
 use std::cell::Cell;
 
