@@ -217,7 +217,7 @@ impl Code {
         let Some(tie) = tie else {
             return Err(format!("the op {:?} is for {:?}, which waits for nothing", op.name, target()));
         };
-        if let Some(why) = op.archive.as_deref().and_then(super::extract::unfit) {
+        if let Some(why) = op.archive.as_deref().and_then(super::extract::packed::unfit) {
             return Err(format!("the op {:?}: {why}", op.name));
         }
         let mut flags = 0;

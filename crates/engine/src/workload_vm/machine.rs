@@ -1,9 +1,9 @@
 //! One thread of a program: its steps in order, over and over, until the run is over or it has come to its end.
 
-use super::aio::Writes;
+use super::aio::writes::Writes;
 use super::code::{Code, OTHER, Step};
 use super::span::Span;
-use super::stdio::Stream;
+use super::stdio::stream::Stream;
 use super::tally::Tally;
 use super::world::World;
 use crate::backend::mapped::Mapping;

@@ -3,63 +3,33 @@
 //! Nothing an archive says leads out of its directory: names are taken apart, links are left out, and nothing is
 //! opened through one.
 
+pub mod packed;
+
 use crate::backend::again;
 use crate::clock::monotonic;
 use crate::host::names::call;
 use crate::workload_vm::code::Step;
 use crate::workload_vm::machine::{End, Machine};
-use loadstone_archive::{Archive, Kind, Member, is_head};
+use loadstone_archive::{Archive, Kind, Member};
 use loadstone_files::Dir;
+use packed::opened;
 use rustix::fs::{ftruncate, seek};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Write};
 use std::os::fd::{BorrowedFd, IntoRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Bytes read of an archive at once.
-const AHEAD: usize = 128 << 10;
 /// Bytes written to a file at once.
 const PIECE: usize = 128 << 10;
 /// Bytes of the tar stream after which the end of the run is looked for.
 const LOOK: usize = 1 << 20;
-/// Bytes of a header of tar (POSIX.1-2017, pax, ustar format).
-const BLOCK: u64 = 512;
 /// Longest path, bytes: the kernel takes no longer one, and nobody else is asked for one either.
 const MOST_PATH: usize = libc::PATH_MAX as usize;
-/// What files of these formats begin with (RFC 1952, section 2.3.1; RFC 8878, section 3.1.1).
-const GZIP: [u8; 2] = [0x1f, 0x8b];
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-
-/// The tar stream of an archive, whatever it is compressed by.
-fn opened(path: &Path) -> std::io::Result<Box<dyn Read>> {
-    let mut file = File::open(path)?;
-    let mut magic = [0u8; 4];
-    let known = file.read(&mut magic)?;
-    file.seek(SeekFrom::Start(0))?;
-    let file = BufReader::with_capacity(AHEAD, file);
-    Ok(match &magic[..known] {
-        [a, b, ..] if [*a, *b] == GZIP => Box::new(flate2::bufread::MultiGzDecoder::new(file)),
-        begin if begin == ZSTD => Box::new(zstd::Decoder::with_buffer(file)?),
-        _ => Box::new(file),
-    })
-}
-
-/// Why a file cannot be unpacked, if it cannot: its first header is looked at, nothing more.
-pub fn unfit(path: &Path) -> Option<String> {
-    let mut head = Vec::new();
-    let read = opened(path).and_then(|stream| stream.take(BLOCK).read_to_end(&mut head));
-    let of_system = read.err().filter(|e| e.raw_os_error().is_some());
-    match of_system {
-        Some(e) => Some(format!("{}: {e}", path.display())),
-        None if is_head(&head) => None,
-        None => Some(format!("{} is no tar archive (plain, gzip or zstd)", path.display())),
-    }
-}
 
 /// A stream that fails once the run is over, however large the file is that is being read or passed over.
 struct Watched<R, F> {

@@ -1,29 +1,20 @@
 //! What the files of sets hold while a run is verified: which content each has, as they are made, renamed and removed.
 
-use super::World;
-use crate::fileset::{LONGEST, Set};
-use crate::metrics::progress::{Phase, Progress};
+use crate::fileset::Set;
 use crate::payload::of_set;
-use crate::verification::{Unread, also};
-use loadstone_files::{Links, open_at};
-use loadstone_verify::{About, Before, Ledger, Verifier, When};
+use loadstone_verify::{About, Before, Ledger, Verifier};
 use rustc_hash::FxHashMap;
-use rustix::io::Errno;
-use std::fs::File;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 
 /// Number of what nobody knows.
-const NOBODY: u64 = u64::MAX;
-/// Files that are named where they could not be read.
-const NAMED: u64 = 8;
+pub const NOBODY: u64 = u64::MAX;
 /// Numbers of a set's contents.
-const CONTENTS: u64 = 1 << 40;
+pub const CONTENTS: u64 = 1 << 40;
 
 /// Contents of the files of one set.
-struct SetContents {
+pub struct SetContents {
     /// Of each file: the number of what it holds.
     numbers: Box<[AtomicU64]>,
     /// Number of what the next new file holds.
@@ -34,13 +25,13 @@ struct SetContents {
 
 /// Contents of the files of all sets that are trees.
 pub struct ContentMap {
-    verifier: Arc<Verifier>,
-    contents: Vec<Option<SetContents>>,
+    pub verifier: Arc<Verifier>,
+    pub contents: Vec<Option<SetContents>>,
     /// Files are written through memory.
-    mapped: bool,
+    pub mapped: bool,
 }
 
-fn about(size: u64, before: Before, mapped: bool) -> About {
+pub fn about(size: u64, before: Before, mapped: bool) -> About {
     About { path: PathBuf::new(), size, before, stable: false, discards: false, mapped }
 }
 
@@ -113,86 +104,5 @@ impl ContentMap {
         if let Some(contents) = &self.contents[set] {
             contents.numbers[to as usize].store(NOBODY, Relaxed);
         }
-    }
-}
-
-impl World {
-    /// Begins to keep contents.
-    pub fn verify(self: &Arc<World>) {
-        let Some(contents) = &self.contents else { return };
-        let world: Weak<World> = Arc::downgrade(self);
-        let (unit, mapped) = (contents.verifier.blocks.unit(), contents.mapped);
-        // Whatever is asked for without having been made during the run was there when it began.
-        let make = move |number: u64| {
-            let world = world.upgrade()?;
-            let at = (number.checked_sub(of_set(0, 0))? / CONTENTS) as usize;
-            let (set, file) = (world.sets.get(at)?, number % CONTENTS);
-            let there = file < set.files.len() as u64;
-            there.then(|| Ledger::growing(about(set.size(file as u32), Before::Filled, mapped), unit))
-        };
-        contents.verifier.shelf.set_up(Box::new(make));
-    }
-
-    /// Reads all files from end to end; why not all could be, if it could not.
-    pub fn sweep(&self, progress: &Progress) -> Unread {
-        let Some(contents) = self.contents.as_ref() else { return Unread::default() };
-        let verifier = &contents.verifier;
-        let mut names: FxHashMap<u64, String> = FxHashMap::default();
-        let mut stopped = progress.stop.load(Relaxed).then(|| "the run was stopped".to_string());
-        let (mut unread, mut failed) = (Unread::default(), 0);
-        progress.begin(Phase::Verifying, None);
-        for (at, set) in self.sets.iter().enumerate().filter(|(at, _)| contents.contents[*at].is_some()) {
-            let mut room = [0; LONGEST];
-            for file in (0..set.files.len() as u32).filter(|file| set.files.is_present(*file)) {
-                let name = set.file_path(file, &mut room);
-                let Some(number) = contents.number(set, at, file).filter(|number| *number != NOBODY) else {
-                    continue;
-                };
-                names.insert(number, format!("{}/{}", set.id, name.to_string_lossy()));
-                if stopped.is_some() {
-                    continue;
-                }
-                let open = |flags: libc::c_int| {
-                    let flags = flags | libc::O_RDONLY;
-                    let root = self.root(at).ok_or(Errno::BADF)?;
-                    open_at(root, name, flags, 0, Links::Refused).map(File::from)
-                };
-                let swept = open(libc::O_DIRECT).or_else(|_| open(0)).map(|opened| {
-                    verifier.sweep(number, &opened, When::Ended, |bytes| {
-                        progress.advance(bytes);
-                        if progress.stop.load(Relaxed) {
-                            ControlFlow::Break(())
-                        } else {
-                            ControlFlow::Continue(())
-                        }
-                    })
-                });
-                let told = match swept {
-                    Ok(swept) => {
-                        stopped = swept.stopped.then(|| "interrupted".into());
-                        unread.unreadable += swept.unreadable.blocks;
-                        swept.unreadable.tell()
-                    }
-                    Err(e) => Some(e.to_string()),
-                };
-                if let Some(told) = told {
-                    failed += 1;
-                    if failed <= NAMED {
-                        also(
-                            &mut unread.reason,
-                            Some(format!("{}/{}: {told}", set.id, name.to_string_lossy())),
-                        );
-                    }
-                }
-            }
-        }
-        let damages = verifier.findings().damages;
-        let wanted =
-            damages.iter().flat_map(|damage| [Some(damage.file), damage.belongs.map(|(file, _)| file)]);
-        verifier.name(wanted.flatten().filter_map(|number| Some((number, names.get(&number)?.clone()))));
-        let more = (failed > NAMED).then(|| format!("and {} more files", failed - NAMED));
-        also(&mut unread.reason, more);
-        also(&mut unread.reason, stopped);
-        unread
     }
 }

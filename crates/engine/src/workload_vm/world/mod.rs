@@ -1,6 +1,7 @@
 //! What the threads of all programs share: sets, events, semaphores, gates and counts.
 
 mod content_map;
+mod verify;
 
 use crate::clock::{Clock, sleep_until};
 use crate::fileset::{Set, SetPath, refuse_larger};
@@ -11,7 +12,7 @@ use crate::metrics::progress::Progress;
 use crate::payload::{PayloadPlan, of_set, of_target};
 use crate::replay_tree::Filling;
 use crate::source::variables::Variables;
-use crate::workload_vm::aio;
+use crate::workload_vm::aio::writes::available;
 use crate::workload_vm::code::{Code, Names};
 use crate::workload_vm::span::Span;
 use crate::workload_vm::tally::Tally;
@@ -186,7 +187,7 @@ impl World {
             let code = Code::new(plan, i, &mut names);
             let code = code.map_err(|what| Error::Request { worker: i, row: 0, what })?;
             if worker.backend == Backend::Posix && code.has(Act::AioWrite) {
-                aio::available().map_err(Error::Program)?;
+                available().map_err(Error::Program)?;
             }
             codes.push(Arc::new(code));
             first.push(threads);
