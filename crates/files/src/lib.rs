@@ -4,6 +4,8 @@
 //! to it and never lead out. What is temporary has an unpredictable name and a lock. What is removed was made by
 //! Loadstone, as a [`Mark`] inside says, and no removal crosses a mount.
 
+#![warn(clippy::missing_errors_doc)]
+
 mod aside;
 mod denied;
 mod dir;
@@ -25,7 +27,7 @@ pub use folder::{Folder, keep_folder, sweep_folders};
 pub use lookup::{Links, Parents, Place, open_at, parent, split};
 pub use mark::{Identity, MARK, Mark, is_mark};
 pub use memory::available_memory;
-pub use mounts::{mount_table, refuse_mounts};
+pub use mounts::{Mount, mounts, mounts_in, refuse_mounts};
 pub use opened::{Lock, lock, lock_patiently, open_for_reading, open_regular, while_waiting};
 pub use remove::{clear, clear_but, clear_where, look, remove_tree};
 pub use unnamed::unnamed;

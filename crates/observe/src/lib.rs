@@ -15,6 +15,8 @@
 //! # Ok::<(), loadstone_observe::Error>(())
 //! ```
 
+#![warn(clippy::missing_errors_doc)]
+
 pub mod clock;
 pub mod device;
 mod error;

@@ -189,12 +189,12 @@ pub fn refuse_shared(path: &Path, meta: &Metadata) -> Result<()> {
         let what = format!("seems to back /dev/{name}; detach that first (losetup -d /dev/{name})");
         return Err(Error::target(path, what));
     }
-    let mounts = loadstone_files::mount_table().unwrap_or_default();
+    let mounts = loadstone_files::mounts().unwrap_or_default();
     for device in
         below[1..].iter().filter_map(|on| if let On::Device(device) = on { Some(*device) } else { None })
     {
         let number = format!("{}:{}", libc::major(device), libc::minor(device));
-        if mounts.lines().any(|line| line.split(' ').nth(2) == Some(number.as_str())) {
+        if mounts.iter().any(|mount| mount.device == number) {
             return Err(Error::target(
                 path,
                 format!("is made of the device {number}, which is mounted; unmount it first"),

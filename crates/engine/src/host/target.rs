@@ -143,6 +143,9 @@ fn uses_of(ops: &[loadstone_plan::Op], sets: &[&String], sum: &mut Use) {
 }
 
 /// Opens every target of the plan, or none: files that were made are removed again on an error.
+///
+/// # Errors
+/// When one cannot be opened or must not be used.
 pub fn open_all(plan: &Plan) -> Result<Vec<Open>> {
     let mut open = Vec::new();
     for target in &plan.targets {
@@ -565,12 +568,14 @@ fn size_of(path: &Path, mut file: &File) -> Result<u64> {
 fn refuse_held(path: &Path, meta: &std::fs::Metadata, writes: bool) -> Result<()> {
     let (major, minor) = (libc::major(meta.rdev()), libc::minor(meta.rdev()));
     let number = format!("{major}:{minor}");
-    let mounts = loadstone_files::mount_table().unwrap_or_default();
-    if let Some(line) = mounts.lines().find(|l| l.split(' ').nth(2) == Some(number.as_str())) {
-        let at = line.split(' ').nth(4).unwrap_or("?");
+    let mounts = loadstone_files::mounts().unwrap_or_default();
+    if let Some(mount) = mounts.iter().find(|mount| mount.device == number) {
         return Err(Error::target(
             path,
-            format!("is mounted at {at}; unmount it first (it is refused even with `allow_destroy`)"),
+            format!(
+                "is mounted at {}; unmount it first (it is refused even with `allow_destroy`)",
+                mount.at.display()
+            ),
         ));
     }
     let sys = PathBuf::from(format!("/sys/dev/block/{number}"));
