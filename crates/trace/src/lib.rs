@@ -4,6 +4,8 @@
 //! generators (the model's sampler) all implement [`Requests`], so whatever consumes requests does
 //! not know where they came from.
 
+#![warn(clippy::missing_errors_doc)]
+
 mod batch;
 mod chunk;
 pub mod claims;

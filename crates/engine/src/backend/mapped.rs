@@ -20,6 +20,9 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// The first `len` bytes of an open file, which must stay open; an errno where it cannot be mapped.
+    ///
+    /// # Errors
+    /// The errno where it cannot be mapped.
     pub fn new(fd: RawFd, len: u64, writable: bool) -> Result<Mapping, i32> {
         if !copy::POSSIBLE {
             return Err(libc::ENOSYS);

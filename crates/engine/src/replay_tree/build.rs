@@ -167,7 +167,7 @@ fn build_all(
             return Ok(false);
         }
     }
-    rustix::fs::syncfs(&dir).map_err(|e| Error::target_io(dir.path(), "cannot be made stable", &e.into()))?;
+    rustix::fs::syncfs(dir).map_err(|e| Error::target_io(dir.path(), "cannot be made stable", &e.into()))?;
     Ok(true)
 }
 
@@ -209,6 +209,9 @@ pub struct Contents<'a> {
 
 impl Contents<'_> {
     /// Fills a new file from the memory that was prepared; `false` when stopped on the way.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
     pub fn write(&self, file: &File, size: u64, bytes: &mut [u8], progress: &Progress) -> io::Result<bool> {
         let (mut at, mut scratch) = (0, Vec::new());
         while at < size {

@@ -145,6 +145,9 @@ impl Files {
     }
 
     /// Builds the tree; `false` when stopped on the way.
+    ///
+    /// # Errors
+    /// When something cannot be made, or what is there must not go.
     pub fn build(
         &self,
         progress: &crate::metrics::progress::Progress,
@@ -182,6 +185,9 @@ impl Files {
     }
 
     /// A new name in the root, for what was renamed or linked to one that the trace does not tell.
+    ///
+    /// # Errors
+    /// Never in practice: the name has no zero byte.
     pub fn untold(&self) -> io::Result<CString> {
         Ok(CString::new(format!(".untold.{}", self.untold.fetch_add(1, Relaxed)))?)
     }
@@ -197,12 +203,18 @@ impl Files {
     }
 
     /// The name of an object below the root.
+    ///
+    /// # Errors
+    /// ENAMETOOLONG where the trace has no name that a file may have.
     pub fn name(&self, object: u32) -> io::Result<&CString> {
         let name = self.names.get(object as usize).and_then(Option::as_ref);
         name.ok_or_else(|| io::Error::from_raw_os_error(libc::ENAMETOOLONG))
     }
 
     /// What a symbolic link at an object's name says to lead to another.
+    ///
+    /// # Errors
+    /// As [`Files::name`].
     pub fn leads(&self, link: u32, to: u32) -> io::Result<CString> {
         Ok(relative(self.name(to)?, self.name(link)?))
     }
@@ -218,6 +230,9 @@ impl Files {
     }
 
     /// The directory that an object's name lies in, and the name's last component.
+    ///
+    /// # Errors
+    /// As [`Files::name`], and when the directory cannot be opened.
     pub fn place(&self, object: u32) -> io::Result<(Place<'_>, &CStr)> {
         let name = self.name(object)?;
         let (Some(_), last) = split(name) else { return Ok((Place::Root(self.root()), name)) };
@@ -247,6 +262,9 @@ impl Files {
     }
 
     /// Opens an object for an actor; what nobody will close is only kept as long as there is room.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
     pub fn open(&self, object: u32, actor: u32, flags: libc::c_int) -> io::Result<()> {
         let file = Arc::new(self.descriptor(object, flags)?);
         let (object, mut shard) = self.shard(object);
@@ -279,6 +297,9 @@ impl Files {
     }
 
     /// What an actor has open of an object: its own, else another's, else opened now and kept for a while.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
     pub fn held(&self, object: u32, actor: u32) -> io::Result<Arc<OwnedFd>> {
         {
             let (object, mut shard) = self.shard(object);

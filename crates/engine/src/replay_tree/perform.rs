@@ -181,7 +181,9 @@ impl Named {
                 // SAFETY: the buffer holds as many bytes.
                 let room = unsafe { slice::from_raw_parts_mut(data.cast::<MaybeUninit<u8>>(), ENTRIES) };
                 match RawDir::new(&file, room).next() {
-                    Some(read) => drop(read?),
+                    Some(read) => {
+                        read?;
+                    }
                     // Listed to its end; whoever lists it next begins anew.
                     None => drop(fs::seek(&file, SeekFrom::Start(0))),
                 }

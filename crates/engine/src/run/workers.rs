@@ -73,6 +73,9 @@ pub struct Workers {
 
 impl Workers {
     /// Opens the sources and everything else that can fail before a target is touched.
+    ///
+    /// # Errors
+    /// When a worker cannot be put together.
     pub fn assemble(plan: &Plan) -> Result<Workers> {
         let mut members = Vec::new();
         if plan.workers.iter().any(|worker| matches!(worker.source, Source::Program { .. })) {
@@ -125,6 +128,9 @@ impl Workers {
     }
 
     /// Gives trees and sets their places.
+    ///
+    /// # Errors
+    /// When a directory cannot be opened again.
     pub fn plant(&mut self, plan: &Plan, targets: &[Open]) -> Result<()> {
         if let Some(world) = &mut self.world {
             world.plant(plan, targets)?;
@@ -142,6 +148,9 @@ impl Workers {
     }
 
     /// Builds all trees and sets; `false` when stopped on the way.
+    ///
+    /// # Errors
+    /// When sets or trees cannot be made.
     pub fn build(&self, progress: &Progress, seed: u64, payload_plan: &PayloadPlan) -> Result<bool> {
         if let Some(world) = &self.world
             && !world.build(progress, seed, payload_plan)?
@@ -175,6 +184,9 @@ impl Workers {
     }
 
     /// Lets the workers run and waits for them.
+    ///
+    /// # Errors
+    /// When a thread cannot be started or fails.
     pub fn run(
         self,
         plan: &Plan,

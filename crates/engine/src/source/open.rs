@@ -52,6 +52,9 @@ pub fn plain(plan: &Plan, i: usize) -> Option<Uniform> {
 }
 
 /// Opens the source of a worker.
+///
+/// # Errors
+/// When what it reads cannot be opened, or does not fit the plan.
 pub fn open(plan: &Plan, i: usize) -> Result<Opened> {
     let worker = &plan.workers[i];
     let refuse = |what: String| Err(Error::Request { worker: i, row: 0, what });
@@ -133,6 +136,9 @@ pub fn named<'a>(plan: &'a Plan, id: &str) -> &'a Artefact {
 }
 
 /// How a plan has a trace read, as its reader takes it.
+///
+/// # Errors
+/// When an option of the reading cannot be.
 pub fn options(reading: &Reading) -> Result<OpenOptions> {
     let told = serde_json::to_value(reading).and_then(serde_json::from_value);
     told.map_err(|e| Error::Reading(e.to_string()))

@@ -169,6 +169,9 @@ impl Names {
 
 impl Code {
     /// The program of a worker of a checked plan.
+    ///
+    /// # Errors
+    /// When a step names what is not there, or an archive cannot be unpacked.
     pub fn new(plan: &Plan, worker: usize, names: &mut Names) -> Result<Code, String> {
         let Source::Program { ops, memory } = &plan.workers[worker].source else {
             return Err("is no program".into());

@@ -35,6 +35,9 @@ fn ring(entries: u32, completions: u32) -> std::io::Result<IoUring> {
 }
 
 /// Whether writes can go on beside a thread here at all.
+///
+/// # Errors
+/// Says why not and what to do.
 pub fn available() -> Result<(), String> {
     ring(1, 2).map(drop).map_err(|cause| {
         format!(
@@ -45,6 +48,8 @@ pub fn available() -> Result<(), String> {
 }
 
 impl<'a> Writes<'a> {
+    /// # Errors
+    /// Says why the ring cannot be made.
     pub fn new(payload: &Payload) -> Result<Writes<'a>, String> {
         let ring = ring(8, 2 * MOST as u32)
             .map_err(|cause| format!("setting up io_uring for aio_write: {cause}"))?;
@@ -71,6 +76,9 @@ impl<'a> Writes<'a> {
     }
 
     /// Hands a write to the kernel.
+    ///
+    /// # Errors
+    /// When the kernel takes no more.
     pub fn submit(&mut self, place: u32, fd: RawFd, file: u64, at: u64) -> std::io::Result<()> {
         let flight = &mut self.flights[place as usize];
         let size = flight.size as usize;

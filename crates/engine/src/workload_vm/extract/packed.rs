@@ -14,6 +14,9 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// The tar stream of an archive, whatever it is compressed by.
+///
+/// # Errors
+/// When the file cannot be read, or is not compressed as it says.
 pub fn opened(path: &Path) -> std::io::Result<Box<dyn Read>> {
     let mut file = File::open(path)?;
     let mut magic = [0u8; 4];

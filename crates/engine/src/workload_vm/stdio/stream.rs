@@ -31,6 +31,9 @@ fn failure() -> i64 {
 
 impl Stream {
     /// On `fd`, with a buffer of `room` bytes, or with 0 of what the C library takes; at the begin of the file.
+    ///
+    /// # Errors
+    /// A negative errno.
     pub fn new(fd: BorrowedFd<'_>, room: usize) -> Result<Stream, i64> {
         let errno = |e: rustix::io::Errno| -i64::from(e.raw_os_error());
         let own = fcntl_dupfd_cloexec(fd, 0).map_err(errno)?;

@@ -101,6 +101,9 @@ impl Records {
     }
 
     /// The next record; `None` at the end, or at damage that may be passed over.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is damaged where that is no end.
     pub fn next(&mut self, chunk: &mut Chunk) -> Result<Option<Record>> {
         if self.ended {
             return Ok(None);

@@ -47,6 +47,9 @@ const ETHERNET: u16 = 0x6558;
 pub type What = Cow<'static, str>;
 
 /// The IP packet in a frame and its version; else what the frame is.
+///
+/// # Errors
+/// What the frame is instead.
 pub fn ip(link: Link, bytes: &[u8]) -> Result<(EtherType, &[u8]), What> {
     let (mut kind, mut rest) = begin(link, bytes)?;
     for _ in 0..MOST {
