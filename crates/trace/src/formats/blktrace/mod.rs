@@ -11,7 +11,7 @@ mod record;
 mod requests;
 pub mod text;
 
-pub(crate) use event::{Action, Event};
+pub(crate) use event::{Action, Category, Event};
 pub use files::{expand, others};
 pub(crate) use join::Join;
 
@@ -20,7 +20,6 @@ use crate::formats::format::{Format, Known, Source};
 use crate::input::Input;
 use crate::options::OpenOptions;
 use crate::{Info, Result};
-use event::cat;
 use record::{Record, Records};
 use requests::Requests;
 use std::cmp::Reverse;
@@ -83,7 +82,7 @@ impl Blktrace {
                 self.current[file] = None;
                 return Ok(());
             };
-            if record.event.category & cat::NOTIFY != 0 {
+            if record.event.category.contains(Category::NOTIFY) {
                 self.note(&record);
                 continue;
             }

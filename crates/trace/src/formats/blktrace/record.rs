@@ -1,6 +1,6 @@
 //! The 48-byte records of one per-CPU file.
 
-use super::event::{Action, Event, cat};
+use super::event::{Action, Category, Event};
 use crate::chunk::Chunk;
 use crate::cursor::Cursor;
 use crate::input::Input;
@@ -152,7 +152,7 @@ impl Records {
         let payload = usize::from(half(46));
         let action = word(28);
         let code = (action & 0xffff & !CGROUP) as u16;
-        let category = (action >> 16) as u16;
+        let category = Category::from_bits_retain((action >> 16) as u16);
         let event = Event {
             time: long(8),
             sector: long(16),
@@ -171,7 +171,7 @@ impl Records {
         event.check().map_err(|e| self.place(e))?;
         let mut record = Record { event, code, note: [0; 16], big };
         let (cpu, number) = (word(40), word(4));
-        if category & cat::NOTIFY == 0 {
+        if !category.contains(Category::NOTIFY) {
             let seen =
                 self.sequences.entry(cpu).or_insert(Sequence { first: number, last: number, count: 0 });
             seen.first = seen.first.min(number);
