@@ -57,6 +57,9 @@ pub fn text(field: &[u8]) -> &[u8] {
 }
 
 /// A number in octal digits, or in binary where the first bit is set.
+///
+/// # Errors
+/// When the field holds no number.
 pub fn number(field: &[u8]) -> Result<u64, String> {
     let wrong = || format!("a number \"{}\" in a header", field.escape_ascii());
     if field[0] & 0x80 == 0 {

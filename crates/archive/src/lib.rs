@@ -3,6 +3,8 @@
 //! No number of an archive decides how much memory is taken: what describes a member is read up to a limit, and content is
 //! passed on as it comes. Names come as they are; the caller checks where they lead.
 
+#![warn(clippy::missing_errors_doc)]
+
 mod head;
 mod sparse;
 

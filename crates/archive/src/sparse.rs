@@ -17,6 +17,9 @@ pub struct Pieces {
 
 impl Pieces {
     /// Adds those of a header, 24 bytes each; an empty field ends them.
+    ///
+    /// # Errors
+    /// When they are damaged.
     pub fn fields(&mut self, fields: &[u8]) -> Result<(), String> {
         for field in fields.chunks_exact(24).take_while(|field| field[0] != 0 && field[12] != 0) {
             self.add(number(&field[..12])?, number(&field[12..])?)?;
@@ -42,6 +45,9 @@ impl Pieces {
     }
 
     /// Refuses pieces that are not those of a file of `size` bytes whose data has `has`.
+    ///
+    /// # Errors
+    /// When pieces overlap, or reach beyond the file.
     pub fn check(&self, size: u64, has: u64) -> Result<(), String> {
         let Pieces { end, bytes, .. } = self;
         if *end > size || *bytes != has {
@@ -69,6 +75,9 @@ pub struct Told {
 
 impl Told {
     /// Takes one record. `key` lacks its prefix `GNU.sparse.`.
+    ///
+    /// # Errors
+    /// When it is damaged.
     pub fn record(&mut self, key: &[u8], value: &[u8]) -> Result<(), String> {
         let version = |told: &Told| told.version.unwrap_or_default();
         match key {
@@ -107,6 +116,9 @@ fn decimal(digits: &[u8]) -> Result<u64, String> {
 
 /// Reads the pieces that the content of a member begins with: how many there are, offset and length of each, a line for
 /// each number, in whole blocks.
+///
+/// # Errors
+/// When it is damaged.
 pub fn listed(content: impl Read) -> io::Result<Pieces> {
     let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
     let mut lines = Lines { content, block: [0; BLOCK], at: BLOCK };

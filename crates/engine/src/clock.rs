@@ -6,27 +6,28 @@
 //! [`Clock`] is tied to `CLOCK_MONOTONIC` again a few times per second and follows it by slewing,
 //! so it stays within a microsecond of it and never runs backwards.
 
+use rustix::thread::{clock_nanosleep_absolute, set_current_timer_slack};
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use std::num::NonZeroU64;
 use std::sync::OnceLock;
 
 /// `CLOCK_MONOTONIC` in nanoseconds.
 pub fn monotonic() -> i64 {
-    read(libc::CLOCK_MONOTONIC)
+    read(ClockId::Monotonic)
 }
 
 /// Wall-clock time in nanoseconds since 1970.
 pub fn unix() -> i64 {
-    read(libc::CLOCK_REALTIME)
+    read(ClockId::Realtime)
 }
 
 /// CPU time of the calling thread, in the kernel and outside of it, nanoseconds.
 pub fn thread_cpu_time() -> u64 {
-    read(libc::CLOCK_THREAD_CPUTIME_ID).max(0) as u64
+    read(ClockId::ThreadCPUTime).max(0) as u64
 }
 
-fn read(clock: libc::clockid_t) -> i64 {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `t` is valid for writing; these clocks always exist.
-    unsafe { libc::clock_gettime(clock, &mut t) };
+fn read(clock: ClockId) -> i64 {
+    let t = clock_gettime(clock);
     t.tv_sec * 1_000_000_000 + t.tv_nsec
 }
 
@@ -155,15 +156,14 @@ impl Default for Clock {
 
 /// Sleeps until `deadline` on `CLOCK_MONOTONIC`, or until a signal.
 pub fn sleep_until(deadline: i64) {
-    let t = libc::timespec { tv_sec: deadline / 1_000_000_000, tv_nsec: deadline % 1_000_000_000 };
-    // SAFETY: `t` outlives the call; the remaining time is not asked for.
-    unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &t, std::ptr::null_mut()) };
+    let t = Timespec { tv_sec: deadline / 1_000_000_000, tv_nsec: deadline % 1_000_000_000 };
+    let _ = clock_nanosleep_absolute(ClockId::Monotonic, &t);
 }
 
 /// Asks the kernel to wake this thread on time instead of up to 50 us later (prctl(2), PR_SET_TIMERSLACK).
 pub fn tight_timers() {
-    // SAFETY: no pointers; failure only means the default slack.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1u64, 0u64, 0u64, 0u64) };
+    // Failure only means the default slack.
+    let _ = set_current_timer_slack(Some(NonZeroU64::MIN));
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 //! requests and place them on their targets ([`source`]); the loops in [`issue`] only take a
 //! request, wait for its time, perform it and count it. Nothing here prints.
 
+#![warn(clippy::missing_errors_doc)]
+
 mod backend;
 pub mod clock;
 mod error;

@@ -3,14 +3,17 @@
 //! The name aside is hidden and random, and its writer holds a lock on it. What a killed writer left has no lock, and the
 //! next writer of the same name removes it.
 
+use crate::denied::denied;
+use crate::dir::stat_of;
 use crate::opened::alone;
 use crate::{Dir, Error, Lock, Result, Stat, lock, random_hex};
-use std::cell::Cell;
+use rustix::fs::{Gid, Mode, RenameFlags, Uid, fchmod, fchown};
+use rustix::process::geteuid;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What to do where a file cannot be written.
@@ -80,8 +83,7 @@ impl Aside {
         let (hidden, file) = created(&parent, &name).map_err(|e| Error::io(path, "cannot create", e))?;
         if there.is_ok() {
             // Until it is whole nobody else reads what the one before may have kept to its owner.
-            // SAFETY: no pointers.
-            unsafe { libc::fchmod(file.as_raw_fd(), 0o600) };
+            let _ = fchmod(&file, Mode::RUSR | Mode::WUSR);
         }
         let held = file.try_clone().map_err(|e| Error::io(path, "cannot create", e))?;
         let replaced = there.ok();
@@ -113,7 +115,7 @@ impl Aside {
             as_private(file, there);
         }
         let renamed = if self.force {
-            self.parent.rename_below(&self.hidden, &self.name, 0)
+            self.parent.rename_below(&self.hidden, &self.name, RenameFlags::empty())
         } else {
             rename_new(&self.parent, &self.hidden, &self.name, false)
         };
@@ -170,7 +172,7 @@ impl Aside {
 
     /// Whether the name aside still is this file's.
     fn is_there(&self) -> bool {
-        let mine = crate::dir::stat(self.held.as_raw_fd(), c"", libc::AT_EMPTY_PATH);
+        let mine = stat_of(&self.held);
         let there = self.parent.stat_below(&self.hidden);
         mine.is_ok_and(|mine| there.is_ok_and(|there| there.same(&mine)))
     }
@@ -193,53 +195,14 @@ fn place(path: &Path) -> Result<(Dir, Vec<u8>)> {
     Ok((parent, name.as_bytes().to_vec()))
 }
 
-thread_local! {
-    /// Permissions that outputs made by this thread do not get.
-    static DENIED: Cell<u32> = const { Cell::new(0o077) };
-}
-
-/// Denies these permissions to all outputs that this thread makes from now on: 0o077 at first, as outputs hold what inputs
-/// hold, and nobody lists all inputs. The umask would not do: the default access control list of a directory replaces it,
-/// while the mode of a call bounds that, too (acl(5)). 0 denies nothing.
-pub fn deny(mode: u32) {
-    DENIED.set(mode);
-}
-
-/// What is denied.
-pub(crate) fn denied() -> u32 {
-    DENIED.get()
-}
-
-/// Makes a directory, which must be new, without the permissions that [`deny`] denies.
-///
-/// # Errors
-/// When it is there, or cannot be made.
-pub fn create_dir(path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().mode(0o777 & !denied()).create(path)
-}
-
-/// The same with all directories that lead to it; they may be there.
-///
-/// # Errors
-/// When one cannot be made.
-pub fn create_dirs(path: &Path) -> io::Result<()> {
-    let missing: Vec<&Path> = path.ancestors().take_while(|at| !at.is_dir()).collect();
-    missing.iter().rev().filter(|at| !at.as_os_str().is_empty()).try_for_each(|at| match create_dir(at) {
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists && at.is_dir() => Ok(()),
-        made => made,
-    })
-}
-
 /// Lets a new file be read by those who may read the one that it will replace.
 fn as_private(file: &File, there: &Stat) {
     let mode = there.mode & 0o777 & !denied();
-    // SAFETY: no pointers.
-    unsafe {
-        // Only root can give files away. What the group of another may, that of this one may where all may.
-        let given = libc::fchown(file.as_raw_fd(), there.owner, there.group) == 0;
-        let mode = if given { mode } else { mode & (0o707 | (mode & 0o007) << 3) };
-        libc::fchmod(file.as_raw_fd(), mode);
-    }
+    // Only root can give files away. What the group of another may, that of this one may where all may.
+    let (owner, group) = (Uid::from_raw(there.owner), Gid::from_raw(there.group));
+    let given = fchown(file, Some(owner), Some(group)).is_ok();
+    let mode = if given { mode } else { mode & (0o707 | (mode & 0o007) << 3) };
+    let _ = fchmod(file, Mode::from_raw_mode(mode));
 }
 
 /// What the names of files aside begin with; random digits follow.
@@ -295,9 +258,8 @@ fn remove_left(parent: &Dir, name: &[u8]) -> io::Result<()> {
         return Ok(());
     }
     let file = parent.open_below(name, libc::O_RDONLY | libc::O_NONBLOCK, 0)?;
-    let mine = crate::dir::stat(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH)?;
-    // SAFETY: no arguments.
-    let ours = mine.owner == unsafe { libc::geteuid() };
+    let mine = stat_of(&file)?;
+    let ours = mine.owner == geteuid().as_raw();
     if ours && mine.is(libc::S_IFREG) && alone(&file) && parent.stat_below(name)?.same(&mine) {
         parent.unlink_below(name, false)?;
     }
@@ -306,7 +268,7 @@ fn remove_left(parent: &Dir, name: &[u8]) -> io::Result<()> {
 
 /// Renames a file, or a directory, and replaces nothing.
 pub(crate) fn rename_new(parent: &Dir, from: &[u8], to: &[u8], directory: bool) -> io::Result<()> {
-    match parent.rename_below(from, to, libc::RENAME_NOREPLACE) {
+    match parent.rename_below(from, to, RenameFlags::NOREPLACE) {
         Err(e) if lacks(&e) => {}
         done => return done,
     }
@@ -333,7 +295,7 @@ fn claim(parent: &Dir, from: &[u8], to: &[u8], directory: bool) -> io::Result<()
     } else {
         parent.open_below(to, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL, 0o600)?;
     }
-    parent.rename_below(from, to, 0).inspect_err(|_| {
+    parent.rename_below(from, to, RenameFlags::empty()).inspect_err(|_| {
         let _ = parent.unlink_below(to, directory);
     })
 }
@@ -356,8 +318,7 @@ fn refuse_planted(link: &Path, parent: &Path) -> Result<()> {
     let (Ok(link_is), Ok(parent_is)) = (fs::symlink_metadata(link), fs::metadata(parent)) else {
         return Ok(());
     };
-    // SAFETY: it always succeeds.
-    let me = unsafe { libc::geteuid() };
+    let me = geteuid().as_raw();
     let shared = parent_is.mode() & libc::S_ISVTX != 0 && parent_is.mode() & libc::S_IWOTH != 0;
     if shared && link_is.uid() != me && link_is.uid() != parent_is.uid() {
         let what = "is a link of another user in a directory that all may write to; name a file elsewhere";

@@ -1,14 +1,16 @@
 //! An open directory, and names below it that never lead out.
 
-use crate::aside::denied;
-use crate::lookup::{Links, PLACE, open_at, owned, plain};
+use crate::denied::denied;
+use crate::lookup::{Links, PLACE, Place, open_at, plain};
 use crate::{Error, Result, shown};
+use rustix::fs::{self, AtFlags, CWD, FileType, Mode, RawDir, RenameFlags, StatxFlags};
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// An open directory.
 #[derive(Debug)]
@@ -75,8 +77,7 @@ impl Dir {
         let failed = |e| Error::io(shown, "cannot be opened as a directory", e);
         let name = CString::new(shown.as_os_str().as_bytes()).map_err(|e| failed(e.into()))?;
         let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
-        // SAFETY: the name ends with a zero byte.
-        let fd = owned(unsafe { libc::open(name.as_ptr(), flags) }).map_err(failed)?;
+        let fd = plain(CWD, &name, flags, 0).map_err(failed)?;
         Ok(Dir { fd, path: shown.into() })
     }
 
@@ -107,8 +108,8 @@ impl Dir {
     ///
     /// # Errors
     /// When the system does not tell of the file.
-    pub fn mount_of(file: &impl AsRawFd) -> io::Result<u64> {
-        Ok(stat(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH)?.mount)
+    pub fn mount_of(file: &impl AsFd) -> io::Result<u64> {
+        Ok(stat_of(file)?.mount)
     }
 
     /// What it is itself.
@@ -116,7 +117,7 @@ impl Dir {
     /// # Errors
     /// When the system does not tell.
     pub fn stat(&self) -> io::Result<Stat> {
-        stat(self.as_raw_fd(), c"", libc::AT_EMPTY_PATH)
+        stat_of(self)
     }
 
     /// Opens a name below it, which may have several components, without following any link.
@@ -151,8 +152,7 @@ impl Dir {
     /// As [`Dir::open_below`].
     pub fn mkdir_below(&self, name: &[u8], mode: libc::mode_t) -> io::Result<()> {
         let (place, last) = self.place(name)?;
-        // SAFETY: the name ends with a zero byte.
-        done(unsafe { libc::mkdirat(place.as_raw_fd(), last.as_ptr(), mode & !denied()) })
+        Ok(fs::mkdirat(place, last, Mode::from_raw_mode(mode & !denied()))?)
     }
 
     /// Makes a directory below it with all that lead to it, and opens it. Says which of them are new, outer ones first.
@@ -179,9 +179,8 @@ impl Dir {
     /// As [`Dir::open_below`].
     pub fn unlink_below(&self, name: &[u8], directory: bool) -> io::Result<()> {
         let (place, last) = self.place(name)?;
-        let flags = if directory { libc::AT_REMOVEDIR } else { 0 };
-        // SAFETY: the name ends with a zero byte.
-        done(unsafe { libc::unlinkat(place.as_raw_fd(), last.as_ptr(), flags) })
+        let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        Ok(fs::unlinkat(place, last, flags)?)
     }
 
     /// Makes a symbolic link below it. What it says may be anything: it is never followed here.
@@ -190,9 +189,7 @@ impl Dir {
     /// As [`Dir::open_below`].
     pub fn symlink_below(&self, to: &[u8], name: &[u8]) -> io::Result<()> {
         let (place, last) = self.place(name)?;
-        let to = CString::new(to)?;
-        // SAFETY: both end with a zero byte.
-        done(unsafe { libc::symlinkat(to.as_ptr(), place.as_raw_fd(), last.as_ptr()) })
+        Ok(fs::symlinkat(CString::new(to)?, place, last)?)
     }
 
     /// Gives a file below it a second name.
@@ -201,25 +198,19 @@ impl Dir {
     /// As [`Dir::open_below`].
     pub fn link_below(&self, from: &[u8], to: &[u8]) -> io::Result<()> {
         let ((source, old), (place, new)) = (self.place(from)?, self.place(to)?);
-        // SAFETY: both names end with a zero byte.
-        done(unsafe { libc::linkat(source.as_raw_fd(), old.as_ptr(), place.as_raw_fd(), new.as_ptr(), 0) })
+        Ok(fs::linkat(source, old, place, new, AtFlags::empty())?)
     }
 
     /// Renames below it; `flags` are those of renameat2(2).
     ///
     /// # Errors
     /// As [`Dir::open_below`].
-    pub fn rename_below(&self, from: &[u8], to: &[u8], flags: libc::c_uint) -> io::Result<()> {
+    pub fn rename_below(&self, from: &[u8], to: &[u8], flags: RenameFlags) -> io::Result<()> {
         let ((source, old), (place, new)) = (self.place(from)?, self.place(to)?);
-        let (source, place) = (source.as_raw_fd(), place.as_raw_fd());
-        if flags == 0 {
-            // SAFETY: both names end with a zero byte.
-            return done(unsafe { libc::renameat(source, old.as_ptr(), place, new.as_ptr()) });
-        }
-        // SAFETY: as above.
-        let rc =
-            unsafe { libc::syscall(libc::SYS_renameat2, source, old.as_ptr(), place, new.as_ptr(), flags) };
-        done(rc as libc::c_int)
+        Ok(match flags.is_empty() {
+            true => fs::renameat(source, old, place, new),
+            false => fs::renameat_with(source, old, place, new, flags),
+        }?)
     }
 
     /// What a name below it is; a link is told as a link.
@@ -228,7 +219,7 @@ impl Dir {
     /// As [`Dir::open_below`].
     pub fn stat_below(&self, name: &[u8]) -> io::Result<Stat> {
         let (place, last) = self.place(name)?;
-        stat(place.as_raw_fd(), &last, libc::AT_SYMLINK_NOFOLLOW)
+        stat(place, &last, AtFlags::SYMLINK_NOFOLLOW)
     }
 
     /// Goes through its entries; `false` from `each` ends that.
@@ -237,38 +228,26 @@ impl Dir {
     /// When it cannot be read, or `each` fails.
     pub fn each(&self, mut each: impl FnMut(Entry) -> io::Result<bool>) -> io::Result<()> {
         // A description of its own: others of the same directory keep their position.
-        let fd = plain(self.as_raw_fd(), c".", libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC, 0)?;
-        let mut room = vec![0u64; 4096];
-        loop {
-            let size = size_of_val(room.as_slice());
-            // SAFETY: the kernel writes at most `size` bytes.
-            let got = unsafe { libc::syscall(libc::SYS_getdents64, fd.as_raw_fd(), room.as_mut_ptr(), size) };
-            let Ok(got) = usize::try_from(got) else { return Err(io::Error::last_os_error()) };
-            if got == 0 {
-                return Ok(());
+        let fd = plain(self, c".", libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC, 0)?;
+        let mut room = Vec::with_capacity(32 << 10);
+        let mut entries = RawDir::new(&fd, room.spare_capacity_mut());
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
             }
-            // SAFETY: as many bytes were written, and any bytes are valid.
-            let mut bytes = unsafe { std::slice::from_raw_parts(room.as_ptr().cast::<u8>(), got) };
-            // struct linux_dirent64: inode, offset (8 bytes each), length of the record (2), type (1), name.
-            while bytes.len() > 19 {
-                let inode = u64::from_ne_bytes(bytes[..8].try_into().expect("eight bytes"));
-                let length = usize::from(u16::from_ne_bytes([bytes[16], bytes[17]]));
-                let (record, rest) = bytes.split_at(length.clamp(20, bytes.len()));
-                bytes = rest;
-                let name = CStr::from_bytes_until_nul(&record[19..]).map_err(io::Error::other)?;
-                if matches!(name.to_bytes(), b"." | b"..") {
-                    continue;
+            let directory = match entry.file_type() {
+                FileType::Unknown => {
+                    stat(&fd, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| stat.is(libc::S_IFDIR))
                 }
-                let directory = match record[18] {
-                    libc::DT_UNKNOWN => stat(fd.as_raw_fd(), name, libc::AT_SYMLINK_NOFOLLOW)
-                        .is_ok_and(|stat| stat.is(libc::S_IFDIR)),
-                    kind => kind == libc::DT_DIR,
-                };
-                if !each(Entry { name: name.into(), directory, inode })? {
-                    return Ok(());
-                }
+                kind => kind == FileType::Directory,
+            };
+            if !each(Entry { name: name.into(), directory, inode: entry.ino() })? {
+                break;
             }
         }
+        Ok(())
     }
 
     /// Puts its entries on stable storage.
@@ -276,23 +255,22 @@ impl Dir {
     /// # Errors
     /// When that fails.
     pub fn sync(&self) -> io::Result<()> {
-        // SAFETY: no pointers.
-        done(unsafe { libc::fsync(self.as_raw_fd()) })
+        Ok(fs::fsync(self)?)
     }
 
     /// The directory that a name lies in, and its last component.
     fn place(&self, name: &[u8]) -> io::Result<(Place<'_>, CString)> {
         check_name(name)?;
         let Some(cut) = name.iter().rposition(|byte| *byte == b'/') else {
-            return Ok((Place::Here(self.fd.as_fd()), CString::new(name)?));
+            return Ok((Place::Root(self.as_fd()), CString::new(name)?));
         };
         let place = self.open_raw(&name[..cut], PLACE, 0)?;
-        Ok((Place::Below(place), CString::new(&name[cut + 1..])?))
+        Ok((Place::Below(Arc::new(place)), CString::new(&name[cut + 1..])?))
     }
 
     fn open_raw(&self, name: &[u8], flags: libc::c_int, mode: libc::mode_t) -> io::Result<OwnedFd> {
         check_name(name)?;
-        open_at(self.as_raw_fd(), &CString::new(name)?, flags | libc::O_NOFOLLOW, mode, Links::Refused)
+        open_at(self, &CString::new(name)?, flags | libc::O_NOFOLLOW, mode, Links::Refused)
     }
 }
 
@@ -311,21 +289,6 @@ impl AsFd for Dir {
 impl From<Dir> for OwnedFd {
     fn from(dir: Dir) -> OwnedFd {
         dir.fd
-    }
-}
-
-/// A directory that a name lies in.
-enum Place<'a> {
-    Here(BorrowedFd<'a>),
-    Below(OwnedFd),
-}
-
-impl AsRawFd for Place<'_> {
-    fn as_raw_fd(&self) -> RawFd {
-        match self {
-            Place::Here(fd) => fd.as_raw_fd(),
-            Place::Below(fd) => fd.as_raw_fd(),
-        }
     }
 }
 
@@ -357,32 +320,28 @@ pub fn parts(name: &[u8]) -> impl Iterator<Item = &[u8]> {
     name.split(|byte| *byte == b'/')
 }
 
-fn done(rc: libc::c_int) -> io::Result<()> {
-    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+/// What an open file is.
+pub(crate) fn stat_of(file: &impl AsFd) -> io::Result<Stat> {
+    stat(file, c"", AtFlags::EMPTY_PATH)
 }
 
 /// What a name at a descriptor is.
-pub(crate) fn stat(at: RawFd, name: &CStr, flags: libc::c_int) -> io::Result<Stat> {
-    let want = libc::STATX_BASIC_STATS | libc::STATX_BTIME | libc::STATX_MNT_ID;
-    // SAFETY: the name ends with a zero byte, and the call fills in plain data.
-    let found = unsafe {
-        let mut found: libc::statx = std::mem::zeroed();
-        done(libc::statx(at, name.as_ptr(), flags | libc::AT_NO_AUTOMOUNT, want, &mut found))?;
-        found
-    };
-    let has = |what| found.stx_mask & what != 0;
+pub(crate) fn stat(at: impl AsFd, name: &CStr, flags: AtFlags) -> io::Result<Stat> {
+    let want = StatxFlags::BASIC_STATS | StatxFlags::BTIME | StatxFlags::MNT_ID;
+    let found = fs::statx(at, name, flags | AtFlags::NO_AUTOMOUNT, want)?;
+    let has = |what: StatxFlags| found.stx_mask & what.bits() != 0;
     let ns =
-        |at: libc::statx_timestamp| at.tv_sec.saturating_mul(1_000_000_000).saturating_add(at.tv_nsec.into());
+        |at: fs::StatxTimestamp| at.tv_sec.saturating_mul(1_000_000_000).saturating_add(at.tv_nsec.into());
     Ok(Stat {
         mode: found.stx_mode.into(),
         size: found.stx_size,
         inode: found.stx_ino,
         device: (found.stx_dev_major, found.stx_dev_minor),
-        mount: if has(libc::STATX_MNT_ID) { found.stx_mnt_id } else { 0 },
+        mount: if has(StatxFlags::MNT_ID) { found.stx_mnt_id } else { 0 },
         links: found.stx_nlink,
         owner: found.stx_uid,
         group: found.stx_gid,
-        born: has(libc::STATX_BTIME).then(|| ns(found.stx_btime)),
+        born: has(StatxFlags::BTIME).then(|| ns(found.stx_btime)),
         changed: ns(found.stx_ctime),
     })
 }
@@ -417,7 +376,7 @@ mod tests {
         assert!(dir.unlink_below(b"a/link/secret", false).is_err());
         assert!(dir.symlink_below(b"x", b"a/link/made").is_err());
         assert!(dir.link_below(b"a/link/secret", b"stolen").is_err());
-        assert!(dir.rename_below(b"a/b", b"a/link/b", 0).is_err());
+        assert!(dir.rename_below(b"a/b", b"a/link/b", RenameFlags::empty()).is_err());
         assert!(dir.stat_below(b"a/link/secret").is_err());
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
         dir.open_below(b"a/b/new", libc::O_RDWR | libc::O_CREAT, 0o600).unwrap();

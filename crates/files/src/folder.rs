@@ -5,6 +5,8 @@ use crate::aside::{lacks, rename_new};
 use crate::opened::alone;
 use crate::remove::remove_opened;
 use crate::{Dir, Error, Lock, MARK, Mark, Result, clear_but, lock, random_hex};
+use rustix::fs::RenameFlags;
+use rustix::process::geteuid;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -138,7 +140,7 @@ impl Folder {
 
     /// Exchanges its name and that of `old`.
     fn swap(&self, name: &[u8], old: &Dir) -> io::Result<bool> {
-        let exchange = || self.parent.rename_below(&self.name, name, libc::RENAME_EXCHANGE);
+        let exchange = || self.parent.rename_below(&self.name, name, RenameFlags::EXCHANGE);
         match exchange() {
             Ok(()) if leads(&self.parent, &self.name, old) => Ok(true),
             // Somebody was quicker than the look before: theirs goes back to its place.
@@ -210,8 +212,7 @@ pub fn keep_folder(parent: &Dir, name: &[u8], before: &[u8], to: &[u8]) -> Resul
 /// The mark of a folder of this user whose maker is dead.
 fn dead(parent: &Dir, name: &[u8], dir: &Dir) -> Result<Option<Mark>> {
     let failed = |e| Error::io(&parent.path_of(name), "cannot be looked at", e);
-    // SAFETY: no pointers.
-    let mine = dir.stat().map_err(failed)?.owner == unsafe { libc::geteuid() };
+    let mine = dir.stat().map_err(failed)?.owner == geteuid().as_raw();
     if mine && alone(dir) && leads(parent, name, dir) { Mark::read(dir) } else { Ok(None) }
 }
 
@@ -225,8 +226,7 @@ fn remove_dead(parent: &Dir, name: &[u8], before: usize, back: Option<&[u8]>) ->
         return Ok(false);
     }
     let dir = parent.dir_below(name).map_err(failed)?;
-    // SAFETY: no pointers.
-    let mine = dir.stat().map_err(failed)?.owner == unsafe { libc::geteuid() };
+    let mine = dir.stat().map_err(failed)?.owner == geteuid().as_raw();
     if !mine || !alone(&dir) || !leads(parent, name, &dir) {
         return Ok(false);
     }

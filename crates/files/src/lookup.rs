@@ -4,9 +4,12 @@
 //! where they could lead up. Where the kernel has no such call, or a sandbox forbids it, they are looked up one component
 //! at a time without following links.
 
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2, readlinkat_raw};
+use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// What opening a directory as a place for names takes.
@@ -33,12 +36,13 @@ pub enum Links {
 /// # Errors
 /// When the name leads out, passes a link that is not to be followed (ELOOP), or the system refuses.
 pub fn open_at(
-    at: RawFd,
+    at: impl AsFd,
     name: &CStr,
     flags: libc::c_int,
     mode: libc::mode_t,
     links: Links,
 ) -> io::Result<OwnedFd> {
+    let at = at.as_fd();
     let flags = flags | libc::O_CLOEXEC;
     if !MISSING.load(Relaxed) {
         match beneath(at, name, flags, mode, links) {
@@ -52,21 +56,22 @@ pub fn open_at(
 }
 
 /// openat(2): follows links, so the name is to be one that cannot be one.
-pub(crate) fn plain(at: RawFd, name: &CStr, flags: libc::c_int, mode: libc::mode_t) -> io::Result<OwnedFd> {
-    // SAFETY: the name ends with a zero byte.
-    owned(unsafe { libc::openat(at, name.as_ptr(), flags, mode) })
+pub(crate) fn plain(
+    at: impl AsFd,
+    name: &CStr,
+    flags: libc::c_int,
+    mode: libc::mode_t,
+) -> io::Result<OwnedFd> {
+    Ok(openat(at, name, of_libc(flags), Mode::from_raw_mode(mode))?)
 }
 
-pub(crate) fn owned(fd: libc::c_int) -> io::Result<OwnedFd> {
-    match fd {
-        // SAFETY: the descriptor is new and nobody else's.
-        0.. => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
-        _ => Err(io::Error::last_os_error()),
-    }
+/// Flags of open(2) as the C library has them.
+fn of_libc(flags: libc::c_int) -> OFlags {
+    OFlags::from_bits_retain(flags.cast_unsigned())
 }
 
 fn beneath(
-    at: RawFd,
+    at: BorrowedFd<'_>,
     name: &CStr,
     flags: libc::c_int,
     mode: libc::mode_t,
@@ -74,29 +79,24 @@ fn beneath(
 ) -> io::Result<OwnedFd> {
     // The call refuses a mode where nothing can be made.
     let makes = flags & libc::O_CREAT != 0 || flags & libc::O_TMPFILE == libc::O_TMPFILE;
-    // SAFETY: plain data of which all zeros is valid.
-    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
-    how.flags = u64::from(flags as u32);
-    how.mode = if makes { mode.into() } else { 0 };
-    how.resolve = libc::RESOLVE_NO_MAGICLINKS;
+    let mode = Mode::from_raw_mode(if makes { mode } else { 0 });
+    let mut resolve = ResolveFlags::NO_MAGICLINKS;
     if links == Links::Refused {
-        how.resolve |= libc::RESOLVE_NO_SYMLINKS;
+        resolve |= ResolveFlags::NO_SYMLINKS;
     }
     // What follows no link and has no `..` leads down only. To see that once more the kernel takes a lock that all CPUs
     // share: a twelfth of the time of an open, and more with every CPU.
     if links == Links::Below || leads_up(name) {
-        how.resolve |= libc::RESOLVE_BENEATH;
+        resolve |= ResolveFlags::BENEATH;
     }
     for _ in 0..16 {
-        // SAFETY: the name ends with a zero byte, and `how` is as large as it says.
-        let fd = unsafe { libc::syscall(libc::SYS_openat2, at, name.as_ptr(), &how, size_of_val(&how)) };
-        match owned(fd as libc::c_int) {
+        match openat2(at, name, of_libc(flags), mode, resolve) {
             // Somebody renamed meanwhile, and the kernel could not tell whether the name led out.
-            Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => {}
-            opened => return opened,
+            Err(Errno::AGAIN) => {}
+            opened => return Ok(opened?),
         }
     }
-    Err(io::Error::from_raw_os_error(libc::EAGAIN))
+    Err(Errno::AGAIN.into())
 }
 
 /// Whether a name could lead out without a link: it is absolute, or has two dots in a row.
@@ -109,7 +109,7 @@ fn leads_up(name: &CStr) -> bool {
 /// The same without openat2: each component is opened in the one before and is no link, and the way up is the way that
 /// led down.
 fn stepwise(
-    at: RawFd,
+    at: BorrowedFd<'_>,
     name: &CStr,
     flags: libc::c_int,
     mode: libc::mode_t,
@@ -126,7 +126,7 @@ fn stepwise(
         if !is_last && (is_up || part == b".") {
             continue;
         }
-        let from = way.last().map_or(at, AsRawFd::as_raw_fd);
+        let from = way.last().map_or(at, AsFd::as_fd);
         let part = if is_up { c".".to_owned() } else { CString::new(part)? };
         let how = if is_last { flags } else { PLACE };
         let opened = plain(from, &part, how | libc::O_NOFOLLOW, mode);
@@ -159,22 +159,44 @@ fn push(left: &mut Vec<Vec<u8>>, path: &[u8]) -> io::Result<()> {
 }
 
 /// What a symbolic link says; nothing where there is none.
-fn link_at(at: RawFd, name: &CStr) -> Option<Vec<u8>> {
+fn link_at(at: BorrowedFd<'_>, name: &CStr) -> Option<Vec<u8>> {
     let mut to = vec![0; LONGEST];
-    // SAFETY: the name ends with a zero byte, and the room is as large as is said.
-    let length = unsafe { libc::readlinkat(at, name.as_ptr(), to.as_mut_ptr().cast(), to.len()) };
-    to.truncate(usize::try_from(length).ok()?);
+    let length = readlinkat_raw(at, name, &mut to[..]).ok()?;
+    to.truncate(length);
     Some(to)
 }
 
-/// The directory that a name below `root` lies in, opened, and the name's last component; no directory where that is `root`.
+/// A directory that a name lies in: the one it is looked up below, or one on the way, open.
+#[derive(Debug, Clone)]
+pub enum Place<'a> {
+    /// The name has one component.
+    Root(BorrowedFd<'a>),
+    /// It has more.
+    Below(Arc<OwnedFd>),
+}
+
+impl AsFd for Place<'_> {
+    #[inline]
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Place::Root(fd) => *fd,
+            Place::Below(fd) => fd.as_fd(),
+        }
+    }
+}
+
+/// The directory that a name below `root` lies in, opened, and the name's last component.
 ///
 /// # Errors
 /// As [`open_at`].
 #[inline]
-pub fn parent(root: RawFd, name: &CStr, links: Links) -> io::Result<(Option<OwnedFd>, &CStr)> {
-    let (above, last) = split(name);
-    Ok((above.map(|above| open_place(root, above, links)).transpose()?, last))
+pub fn parent<'r, 'a>(
+    root: BorrowedFd<'r>,
+    name: &'a CStr,
+    links: Links,
+) -> io::Result<(Place<'r>, &'a CStr)> {
+    let (Some(above), last) = split(name) else { return Ok((Place::Root(root), name)) };
+    Ok((Place::Below(Arc::new(open_place(root, above, links)?)), last))
 }
 
 /// A name's last component, and what leads to that.
@@ -187,10 +209,10 @@ pub fn split(name: &CStr) -> (Option<&[u8]>, &CStr) {
     }
 }
 
-fn open_place(root: RawFd, above: &[u8], links: Links) -> io::Result<OwnedFd> {
+fn open_place(root: BorrowedFd<'_>, above: &[u8], links: Links) -> io::Result<OwnedFd> {
     let mut room = [0; LONGEST];
     let Some(path) = room.get_mut(..=above.len()) else {
-        return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
+        return Err(Errno::NAMETOOLONG.into());
     };
     path[..above.len()].copy_from_slice(above);
     open_at(root, CStr::from_bytes_with_nul(path).unwrap_or_default(), PLACE, 0, links)
@@ -200,7 +222,7 @@ fn open_place(root: RawFd, above: &[u8], links: Links) -> io::Result<OwnedFd> {
 #[derive(Debug)]
 struct Kept {
     key: u64,
-    fd: OwnedFd,
+    fd: Arc<OwnedFd>,
 }
 
 /// Directories that the names of one thread lie in, kept open: a call on a name then looks up its last component, and
@@ -209,47 +231,35 @@ struct Kept {
 pub struct Parents {
     /// By key; one takes the place of another.
     kept: Box<[Option<Kept>]>,
-    /// Those whose place was taken, still open for a call that is under way.
-    aside: Vec<OwnedFd>,
 }
 
 impl Parents {
     /// Keeps up to `most` open, at least one.
     pub fn new(most: usize) -> Parents {
-        let kept = (0..most.max(1)).map(|_| None).collect();
-        // A call has two names at most.
-        Parents { kept, aside: Vec::with_capacity(4) }
+        Parents { kept: (0..most.max(1)).map(|_| None).collect() }
     }
 
-    /// The directory that a name below `root` lies in, and the name's last component. The descriptor is good until
-    /// [`Parents::tidy`]. `key` is the directory's number: directories that are kept are not moved meanwhile.
+    /// The directory that a name below `root` lies in, and the name's last component. `key` is the directory's number:
+    /// directories that are kept are not moved meanwhile.
     ///
     /// # Errors
     /// As [`open_at`].
     #[inline]
-    pub fn place<'a>(
+    pub fn place<'r, 'a>(
         &mut self,
-        root: RawFd,
+        root: BorrowedFd<'r>,
         name: &'a CStr,
         key: u64,
         links: Links,
-    ) -> io::Result<(RawFd, &'a CStr)> {
-        let (Some(above), last) = split(name) else { return Ok((root, name)) };
+    ) -> io::Result<(Place<'r>, &'a CStr)> {
+        let (Some(above), last) = split(name) else { return Ok((Place::Root(root), name)) };
         let slot = (key % self.kept.len() as u64) as usize;
         if let Some(kept) = self.kept[slot].as_ref().filter(|kept| kept.key == key) {
-            return Ok((kept.fd.as_raw_fd(), last));
+            return Ok((Place::Below(Arc::clone(&kept.fd)), last));
         }
-        let fd = open_place(root, above, links)?;
-        let number = fd.as_raw_fd();
-        let before = self.kept[slot].replace(Kept { key, fd });
-        self.aside.extend(before.map(|before| before.fd));
-        Ok((number, last))
-    }
-
-    /// Closes what has lost its place.
-    #[inline]
-    pub fn tidy(&mut self) {
-        self.aside.clear();
+        let fd = Arc::new(open_place(root, above, links)?);
+        self.kept[slot] = Some(Kept { key, fd: Arc::clone(&fd) });
+        Ok((Place::Below(fd), last))
     }
 }
 
@@ -261,7 +271,7 @@ mod tests {
     use std::os::unix::fs::{MetadataExt, symlink};
     use std::path::Path;
 
-    type Way = fn(RawFd, &CStr, libc::c_int, libc::mode_t, Links) -> io::Result<OwnedFd>;
+    type Way = fn(BorrowedFd<'_>, &CStr, libc::c_int, libc::mode_t, Links) -> io::Result<OwnedFd>;
     const WAYS: [Way; 2] = [beneath, stepwise];
 
     /// A directory `in`, of which `in/a/out` leads out, and one beside it.
@@ -319,7 +329,7 @@ mod tests {
         ];
         for (name, flags, links, wanted) in cases {
             for (number, way) in WAYS.into_iter().enumerate() {
-                let opened = way(dir.as_raw_fd(), name, flags | libc::O_CLOEXEC, 0o600, links);
+                let opened = way(dir.as_fd(), name, flags | libc::O_CLOEXEC, 0o600, links);
                 let inode = |fd| fs::File::from(fd).metadata().unwrap().ino();
                 let found = opened.map(inode).map_err(|e| e.raw_os_error().unwrap());
                 let wanted = wanted.map(|name: &str| fs::metadata(at(name)).unwrap().ino());
@@ -327,7 +337,7 @@ mod tests {
             }
         }
         for way in WAYS {
-            way(dir.as_raw_fd(), c"a/new", create | libc::O_CLOEXEC, 0o600, Links::Below).unwrap();
+            way(dir.as_fd(), c"a/new", create | libc::O_CLOEXEC, 0o600, Links::Below).unwrap();
             fs::remove_file(at("a/b/new")).unwrap();
         }
         assert_eq!(count(&folder.path().join("out")), 1);
@@ -339,10 +349,9 @@ mod tests {
         let at = |name| folder.path().join("in").join(name);
         let mut parents = Parents::new(1);
         let mut inode = |name: &CStr, key| -> Result<u64, i32> {
-            parents.tidy();
-            let place = parents.place(dir.as_raw_fd(), name, key, Links::Refused);
-            let (fd, last) = place.map_err(|e| e.raw_os_error().unwrap())?;
-            let found = crate::dir::stat(fd, last, libc::AT_SYMLINK_NOFOLLOW);
+            let place = parents.place(dir.as_fd(), name, key, Links::Refused);
+            let (place, last) = place.map_err(|e| e.raw_os_error().unwrap())?;
+            let found = crate::dir::stat(place, last, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
             found.map(|found| found.inode).map_err(|e| e.raw_os_error().unwrap())
         };
         let file = fs::metadata(at("a/b/file")).unwrap().ino();

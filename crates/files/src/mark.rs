@@ -7,12 +7,14 @@
 //! file system is named by its identity of statfs(2), which follows from its UUID, and tells snapshots apart. Only on XFS
 //! that is the device's number again, and the UUID takes its place.
 
+use crate::dir::stat_of;
 use crate::{Dir, Error, Result, Stat, random_hex};
+use rustix::fs::{RenameFlags, fstatfs};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::ffi::CString;
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
 /// Its name.
@@ -68,8 +70,8 @@ impl Identity {
     ///
     /// # Errors
     /// When the system does not tell.
-    pub fn of(file: &impl AsRawFd) -> io::Result<Identity> {
-        let stat = crate::dir::stat(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH)?;
+    pub fn of(file: &impl AsFd) -> io::Result<Identity> {
+        let stat = stat_of(file)?;
         let born = stat.born.or_else(|| generation(file));
         Ok(Identity { file_system: file_system(file, &stat)?, inode: stat.inode, born })
     }
@@ -120,7 +122,7 @@ impl Mark {
         let mark = Mark::new(dir, &self.kind, random_hex(), about)?;
         let aside = format!("{MARK}.{}", mark.id);
         mark.write(dir, aside.as_bytes())?;
-        let renamed = dir.rename_below(aside.as_bytes(), MARK.as_bytes(), 0);
+        let renamed = dir.rename_below(aside.as_bytes(), MARK.as_bytes(), RenameFlags::empty());
         renamed.map_err(|e| Error::io(&dir.path_of(MARK.as_bytes()), "cannot be made anew", e))?;
         Ok(mark)
     }
@@ -139,7 +141,7 @@ impl Mark {
             // A change that changes nothing: its time is now, by the clock of the file system.
             let now = || {
                 file.set_permissions(file.metadata()?.permissions())?;
-                Ok::<_, io::Error>(crate::dir::stat(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH)?.changed)
+                Ok::<_, io::Error>(stat_of(&file)?.changed)
             };
             let (ended, began) = (now()?, Instant::now());
             // What somebody else changes next must have a later time.
@@ -200,8 +202,7 @@ impl Mark {
         }
         let flags = libc::O_RDONLY | libc::O_NONBLOCK;
         let file = dir.open_below(MARK.as_bytes(), flags, 0).map_err(failed)?;
-        let (stat, of) = (crate::dir::stat(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH), dir.stat());
-        let (stat, of) = (stat.map_err(failed)?, of.map_err(failed)?);
+        let (stat, of) = (stat_of(&file).map_err(failed)?, dir.stat().map_err(failed)?);
         if !stat.is(libc::S_IFREG) || !stat.same(&found) || stat.links != 1 {
             return Err(wrong("it is no regular file of one name"));
         }
@@ -247,31 +248,24 @@ impl Mark {
 }
 
 /// The generation of an inode's number, of which each use has another one; ext2 and ext3 have it in place of a time of birth.
-fn generation(file: &impl AsRawFd) -> Option<i64> {
+fn generation(file: &impl AsFd) -> Option<i64> {
     let mut told: libc::c_long = 0;
     // SAFETY: the call writes at most a long.
-    let done = unsafe { libc::ioctl(file.as_raw_fd(), GET_VERSION as _, &raw mut told) };
+    let done = unsafe { libc::ioctl(file.as_fd().as_raw_fd(), GET_VERSION as _, &raw mut told) };
     (done == 0).then_some(told)
 }
 
 /// What tells the file system of a file from others, also after it is mounted anew.
-fn file_system(file: &impl AsRawFd, stat: &Stat) -> io::Result<String> {
-    // SAFETY: plain data that the call fills in.
-    let told = unsafe {
-        let mut told: libc::statfs = std::mem::zeroed();
-        if libc::fstatfs(file.as_raw_fd(), &mut told) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        told
-    };
+fn file_system(file: &impl AsFd, stat: &Stat) -> io::Result<String> {
+    let told = fstatfs(file)?;
     if told.f_type == libc::XFS_SUPER_MAGIC {
         let mut uuid = [0u8; 17];
         // SAFETY: the call writes at most the 17 bytes that its number says.
-        if unsafe { libc::ioctl(file.as_raw_fd(), GET_UUID as _, uuid.as_mut_ptr()) } == 0 {
+        if unsafe { libc::ioctl(file.as_fd().as_raw_fd(), GET_UUID as _, uuid.as_mut_ptr()) } == 0 {
             return Ok(uuid[1..].iter().fold("uuid:".into(), |text, byte| format!("{text}{byte:02x}")));
         }
     }
-    // SAFETY: two integers, whose names the C library hides.
+    // SAFETY: two integers of C, whose names the library hides.
     let id: [u32; 2] = unsafe { std::mem::transmute(told.f_fsid) };
     Ok(match id {
         [0, 0] => format!("device:{}:{}", stat.device.0, stat.device.1),

@@ -1,5 +1,6 @@
 //! How much memory there is for what a file or a plan claims.
 
+use rustix::process::{Resource, getrlimit};
 use std::fs;
 use std::path::Path;
 
@@ -54,14 +55,10 @@ fn left_in(group: &Path, limit: &str, used: &str) -> Option<u64> {
 
 /// Bytes that this process may still map by its limits (`ulimit -v`, `-d`; getrlimit(2)); `None` without a limit.
 pub fn limited_memory() -> Option<u64> {
-    let limits = [("VmSize:", libc::RLIMIT_AS), ("VmData:", libc::RLIMIT_DATA)];
+    let limits = [("VmSize:", Resource::As), ("VmData:", Resource::Data)];
     let left = limits.into_iter().filter_map(|(taken, resource)| {
-        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: `limit` is plain data that the call fills in.
-        if unsafe { libc::getrlimit(resource, &mut limit) } != 0 || limit.rlim_cur == libc::RLIM_INFINITY {
-            return None;
-        }
-        Some(limit.rlim_cur.saturating_sub(told("/proc/self/status", taken).unwrap_or(0)))
+        let limit = getrlimit(resource).current?;
+        Some(limit.saturating_sub(told("/proc/self/status", taken).unwrap_or(0)))
     });
     left.min()
 }

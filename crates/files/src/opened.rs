@@ -1,9 +1,12 @@
 //! Files that others name: opened without waiting for anything, and locked.
 
 use crate::{Error, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FlockOperation, OFlags, fcntl_getfl, fcntl_setfl, flock, fstatfs};
+use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -35,8 +38,8 @@ pub fn open_regular(path: &Path, follow: bool) -> Result<File> {
     Ok(file)
 }
 
-/// Milliseconds between two questions whether to wait on.
-const PATIENCE: libc::c_int = 100;
+/// Between two questions whether to wait on.
+const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 static GO_ON: OnceLock<fn() -> bool> = OnceLock::new();
 
@@ -64,32 +67,19 @@ pub fn open_for_reading(path: &Path) -> io::Result<File> {
         return File::open(path);
     }
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-    let mut poll = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one struct that lives through the call.
-    while unsafe { libc::poll(&mut poll, 1, PATIENCE) } < 1 {
+    while !matches!(poll(&mut [PollFd::new(&file, PollFlags::IN)], Some(&PATIENCE)), Ok(1..)) {
         if GO_ON.get().is_some_and(|go_on| !go_on()) {
             return Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted; nobody wrote to the pipe"));
         }
     }
-    // SAFETY: no pointers.
-    unsafe {
-        let flags = libc::fcntl(file.as_raw_fd(), libc::F_GETFL);
-        libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags & !libc::O_NONBLOCK);
-    }
+    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
     Ok(file)
 }
 
 /// Whether a file lies in procfs or tracefs: some of theirs wait for what comes, and what was read is gone.
 fn is_of_kernel(file: &File) -> io::Result<bool> {
-    // SAFETY: plain data that the call fills in.
-    let told = unsafe {
-        let mut told: libc::statfs = std::mem::zeroed();
-        if libc::fstatfs(file.as_raw_fd(), &mut told) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        told
-    };
-    Ok(told.f_type == libc::PROC_SUPER_MAGIC || told.f_type == libc::TRACEFS_MAGIC)
+    let kind = fstatfs(file)?.f_type;
+    Ok(kind == libc::PROC_SUPER_MAGIC || kind == libc::TRACEFS_MAGIC)
 }
 
 /// Times a lock is asked for where it is waited for, and the time between them.
@@ -110,25 +100,21 @@ pub enum Lock {
 ///
 /// # Errors
 /// When the system fails.
-pub fn lock(file: &impl AsRawFd, how: Lock) -> io::Result<bool> {
+pub fn lock(file: &impl AsFd, how: Lock) -> io::Result<bool> {
     let how = match how {
-        Lock::Shared => libc::LOCK_SH,
-        Lock::Exclusive => libc::LOCK_EX,
+        Lock::Shared => FlockOperation::NonBlockingLockShared,
+        Lock::Exclusive => FlockOperation::NonBlockingLockExclusive,
     };
     loop {
-        // SAFETY: no pointers.
-        if unsafe { libc::flock(file.as_raw_fd(), how | libc::LOCK_NB) } == 0 {
-            return Ok(true);
-        }
-        let e = io::Error::last_os_error();
-        match e.raw_os_error() {
-            Some(libc::EWOULDBLOCK) => return Ok(false),
-            Some(libc::EINTR) => {}
+        match flock(file, how) {
+            Ok(()) => return Ok(true),
+            Err(Errno::WOULDBLOCK) => return Ok(false),
+            Err(Errno::INTR) => {}
             // NFS wants an exclusively locked file open for writing.
-            Some(libc::ENOLCK | libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL | libc::EBADF) => {
+            Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::BADF) => {
                 return Ok(true);
             }
-            _ => return Err(e),
+            Err(e) => return Err(e.into()),
         }
     }
 }
@@ -138,7 +124,7 @@ pub fn lock(file: &impl AsRawFd, how: Lock) -> io::Result<bool> {
 ///
 /// # Errors
 /// When the system fails.
-pub fn lock_patiently(file: &impl AsRawFd, how: Lock) -> io::Result<bool> {
+pub fn lock_patiently(file: &impl AsFd, how: Lock) -> io::Result<bool> {
     for _ in 1..TRIES {
         if lock(file, how)? {
             return Ok(true);
@@ -150,9 +136,8 @@ pub fn lock_patiently(file: &impl AsRawFd, how: Lock) -> io::Result<bool> {
 
 /// Locks what a killed process may have left; false where others hold it, and where a file system has no locks: then
 /// nobody can tell whether its maker lives.
-pub(crate) fn alone(file: &impl AsRawFd) -> bool {
-    // SAFETY: no pointers.
-    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
+pub(crate) fn alone(file: &impl AsFd) -> bool {
+    flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use crate::mounts::mounted;
 use crate::{Dir, Entry, Error, Result, Stat, refuse_mounts};
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::AsRawFd;
 
 /// Times a directory is read again because something was left in it.
 const AGAIN: u32 = 3;
@@ -244,7 +243,7 @@ fn up(at: &Dir) -> io::Result<Dir> {
 
 fn again(at: &Dir, name: &CStr) -> io::Result<Dir> {
     let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
-    Ok(Dir::of(crate::lookup::plain(at.as_raw_fd(), name, flags, 0)?, at.path()))
+    Ok(Dir::of(crate::lookup::plain(at, name, flags, 0)?, at.path()))
 }
 
 impl Dir {

@@ -2,10 +2,10 @@
 
 use crate::lookup::{Links, PLACE, open_at, plain};
 use crate::random_hex;
+use rustix::fs::{AtFlags, unlinkat};
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub fn unnamed(directory: &Path) -> io::Result<File> {
     let directory = OpenOptions::new().read(true).custom_flags(PLACE).open(directory)?;
     // With O_EXCL nobody can give it a name later.
     let flags = libc::O_RDWR | libc::O_TMPFILE | libc::O_EXCL;
-    match open_at(directory.as_raw_fd(), c".", flags, 0o600, Links::Refused) {
+    match open_at(&directory, c".", flags, 0o600, Links::Refused) {
         // The file system, or the kernel, knows no such files.
         Err(e) if matches!(e.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::EINVAL)) => {
             renounced(&directory)
@@ -30,12 +30,9 @@ pub fn unnamed(directory: &Path) -> io::Result<File> {
 fn renounced(directory: &File) -> io::Result<File> {
     let name = CString::new(format!(".loadstone-{}", random_hex()))?;
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    let file = plain(directory.as_raw_fd(), &name, flags, 0o600)?;
-    // SAFETY: the name ends with a zero byte.
-    match unsafe { libc::unlinkat(directory.as_raw_fd(), name.as_ptr(), 0) } {
-        0 => Ok(file.into()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    let file = plain(directory, &name, flags, 0o600)?;
+    unlinkat(directory, &name, AtFlags::empty())?;
+    Ok(file.into())
 }
 
 #[cfg(test)]

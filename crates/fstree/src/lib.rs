@@ -5,6 +5,8 @@
 //! Systems* (PhD thesis, Stony Brook University, 2013); `docs/reference/formats/fstree.md` describes the file. Whoever scans, makes
 //! and writes series builds on it (`loadstone-dataset`), and so does whoever writes their chunks as a load ([`Tape`]).
 
+#![warn(clippy::missing_errors_doc)]
+
 pub mod chunks;
 pub mod content;
 pub mod error;

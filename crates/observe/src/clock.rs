@@ -1,32 +1,33 @@
 //! The clocks everything is stamped with.
 
-fn read(clock: libc::clockid_t) -> i64 {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `t` is a valid timespec for the kernel to fill; both clocks always exist on Linux.
-    unsafe { libc::clock_gettime(clock, &mut t) };
+use rustix::time::{ClockId, clock_gettime};
+
+/// Longest time between two samples, ns.
+pub(crate) const MOST_INTERVAL: u64 = 100 * 24 * 3600 * 1_000_000_000;
+
+fn read(clock: ClockId) -> i64 {
+    let t = clock_gettime(clock);
     t.tv_sec * 1_000_000_000 + t.tv_nsec
 }
 
 /// `CLOCK_MONOTONIC` in nanoseconds: the time of every sample, comparable with the engine's.
 pub fn monotonic_ns() -> i64 {
-    read(libc::CLOCK_MONOTONIC)
+    read(ClockId::Monotonic)
 }
 
 /// `CLOCK_REALTIME` in nanoseconds since 1970.
 pub fn unix_ns() -> i64 {
-    read(libc::CLOCK_REALTIME)
+    read(ClockId::Realtime)
 }
 
 /// Clock ticks per second of /proc/stat (`sysconf(_SC_CLK_TCK)`).
 pub fn ticks_per_s() -> i64 {
-    // SAFETY: sysconf takes no pointer.
-    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-    if ticks > 0 { ticks } else { 100 }
+    rustix::param::clock_ticks_per_second() as i64
 }
 
 /// CPU time (user, system) in microseconds of the process or of the calling thread.
 pub(crate) fn cpu_us(who: libc::c_int) -> (i64, i64) {
-    // SAFETY: an all-zero rusage is valid, and the kernel fills it.
+    // SAFETY: an all-zero rusage is valid, and the kernel fills it. Rustix has no getrusage(2).
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `usage` is valid for writing.
     unsafe { libc::getrusage(who, &mut usage) };

@@ -1,8 +1,8 @@
 //! Which block device's counters tell of a path, and what lies below that device.
 
 use crate::{Error, Result};
+use loadstone_files::{Mount, mounts};
 use std::fs;
-use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -98,13 +98,12 @@ fn resolve_within(asked: &Path, path: &Path, depth: u32) -> Result<Device> {
             .ok_or_else(|| none(format!("device {major}:{minor} is not under /sys/dev/block")));
     }
     let real = fs::canonicalize(at).map_err(|e| Error::io("cannot be looked at", at, e))?;
-    let table = fs::read("/proc/self/mountinfo")
-        .map_err(|e| Error::io("cannot be read", Path::new("/proc/self/mountinfo"), e))?;
-    let Some(mount) = mount_of(&table, &real) else {
+    let mounts = mounts().map_err(|e| Error::io("cannot be read", Path::new("/proc/self/mountinfo"), e))?;
+    let Some(mount) = mount_of(&mounts, &real) else {
         return Err(none(format!("device {major}:{minor} is anonymous and no mount covers it")));
     };
     if mount.kind == "overlay"
-        && let Some(upper) = mount.options.split(',').find_map(|o| o.strip_prefix("upperdir="))
+        && let Some(upper) = mount.data.split(',').find_map(|o| o.strip_prefix("upperdir="))
     {
         return resolve_within(
             asked,
@@ -112,62 +111,19 @@ fn resolve_within(asked: &Path, path: &Path, depth: u32) -> Result<Device> {
             depth + 1,
         );
     }
-    let source = Path::new(&mount.source);
+    let source = &mount.source;
     if source.is_absolute() && fs::metadata(source).is_ok_and(|m| m.file_type().is_block_device()) {
         return resolve_within(asked, source, depth + 1);
     }
-    Err(none(format!("its file system is {} ({}), which has none", mount.kind, mount.source)))
-}
-
-/// One line of mountinfo, as far as it is needed.
-#[derive(Debug, PartialEq, Eq)]
-struct Mount {
-    kind: String,
-    source: String,
-    options: String,
+    Err(none(format!("its file system is {} ({}), which has none", mount.kind, source.display())))
 }
 
 /// The mount a path lies on: the deepest mount point above it, the last one mounted there.
-fn mount_of(table: &[u8], path: &Path) -> Option<Mount> {
-    let mut best: Option<(usize, Mount)> = None;
-    for line in table.split(|&b| b == b'\n') {
-        // proc(5): id parent major:minor root mountpoint options optional... - type source options
-        let fields: Vec<&[u8]> = line.split(|&b| b == b' ').collect();
-        let Some(dash) = fields.iter().position(|f| *f == b"-") else { continue };
-        if dash < 6 || fields.len() < dash + 4 {
-            continue;
-        }
-        let point = PathBuf::from(std::ffi::OsString::from_vec(unescape(fields[4])));
-        let depth = point.components().count();
-        if path.starts_with(&point) && best.as_ref().is_none_or(|(d, _)| depth >= *d) {
-            let text = |i: usize| String::from_utf8_lossy(&unescape(fields[i])).into_owned();
-            best = Some((
-                depth,
-                Mount { kind: text(dash + 1), source: text(dash + 2), options: text(dash + 3) },
-            ));
-        }
-    }
-    best.map(|(_, mount)| mount)
-}
-
-/// Octal escapes of mountinfo: `\040` is a space.
-fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(field.len());
-    let mut at = 0;
-    while at < field.len() {
-        let digits = field.get(at + 1..at + 4).filter(|d| d.iter().all(|b| (b'0'..=b'7').contains(b)));
-        match digits {
-            Some(d) if field[at] == b'\\' => {
-                out.push(d.iter().fold(0u8, |v, b| v.wrapping_mul(8).wrapping_add(b - b'0')));
-                at += 4;
-            }
-            _ => {
-                out.push(field[at]);
-                at += 1;
-            }
-        }
-    }
-    out
+fn mount_of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
+    mounts
+        .iter()
+        .filter(|mount| path.starts_with(&mount.at))
+        .max_by_key(|mount| mount.at.components().count())
 }
 
 fn numbered(major: u32, minor: u32) -> Option<Device> {
@@ -245,13 +201,14 @@ mod tests {
 
     #[test]
     fn deepest_and_latest_mount() {
-        let kind = |path: &str| mount_of(TABLE, Path::new(path)).map(|m| m.kind);
+        let mounts = loadstone_files::mounts_in(TABLE);
+        let kind = |path: &str| mount_of(&mounts, Path::new(path)).map(|m| m.kind.clone());
         assert_eq!(kind("/proc/self"), Some("proc".into()));
         assert_eq!(kind("/procession"), Some("ext4".into()), "a prefix of letters is no prefix of folders");
         assert_eq!(kind("/merged/x"), Some("tmpfs".into()), "the later mount hides the earlier");
-        let space = mount_of(TABLE, Path::new("/mnt/with space/file")).unwrap();
-        assert_eq!((space.kind.as_str(), space.source.as_str()), ("btrfs", "/dev/sdb1"));
-        assert_eq!(mount_of(b"garbage\n- - -\n", Path::new("/x")), None);
+        let space = mount_of(&mounts, Path::new("/mnt/with space/file")).unwrap();
+        assert_eq!((space.kind.as_str(), space.source.as_path()), ("btrfs", Path::new("/dev/sdb1")));
+        assert_eq!(mount_of(&[], Path::new("/x")), None);
     }
 
     #[test]

@@ -15,14 +15,19 @@
 //! # Ok::<(), loadstone_observe::Error>(())
 //! ```
 
+#![warn(clippy::missing_errors_doc)]
+
 pub mod clock;
 pub mod device;
 mod error;
+mod event;
 pub mod parse;
 mod probe;
 mod sampler;
+mod stop;
 
 pub use device::Device;
 pub use error::{Error, Result};
+pub use event::Event;
 pub use probe::{Probe, Reading};
-pub use sampler::{COLUMNS, Event, NONE, Observation, Options, Samples};
+pub use sampler::{COLUMNS, NONE, Observation, Options, Samples};

@@ -5,9 +5,12 @@
 //! its whole process group.
 
 use crate::clock;
-use crate::sampler::{Event, Stop};
+use crate::event::Event;
+use crate::stop::Stop;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
 use std::io::Read;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
@@ -55,7 +58,7 @@ struct Runner<'a> {
 /// Runs a probe until the observation ends.
 pub(crate) fn run(probe: &Probe, stop: &Stop, found: &Mutex<Found>) {
     let mut runner = Runner { probe, found, faults: 0 };
-    let interval = probe.interval_ns.clamp(1_000_000, crate::sampler::MOST_INTERVAL) as i64;
+    let interval = probe.interval_ns.clamp(1_000_000, clock::MOST_INTERVAL) as i64;
     let mut due = clock::monotonic_ns();
     loop {
         let ended = runner.once(stop, due + interval);
@@ -101,8 +104,7 @@ impl Runner<'_> {
         unsafe {
             command.pre_exec(|| {
                 // Ends with this thread, also where the process is killed.
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                Ok(())
+                Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
             });
         }
         let mut child = match command.spawn() {
@@ -148,24 +150,19 @@ impl Runner<'_> {
         let (mut open, mut slow) = ([true, true], false);
         let mut buffer = [0u8; 4096];
         while open[0] || open[1] {
-            let watch = |fd: i32, on: bool| libc::pollfd {
-                fd: if on { fd } else { -1 },
-                events: libc::POLLIN,
-                revents: 0,
-            };
+            // In the place of a pipe that was closed.
+            let watch =
+                |fd, on: bool| PollFd::from_borrowed_fd(if on { fd } else { stop.fd() }, PollFlags::IN);
             let mut polls =
-                [watch(out.as_raw_fd(), open[0]), watch(err.as_raw_fd(), open[1]), watch(stop.fd(), true)];
-            let left = if slow {
-                -1
-            } else {
-                ((slow_at - clock::monotonic_ns()).max(0) / 1_000_000 + 1).min(60_000) as i32
-            };
-            // SAFETY: three valid pollfds.
-            let n = unsafe { libc::poll(polls.as_mut_ptr(), 3, left) };
-            if polls[2].revents != 0 {
+                [watch(out.as_fd(), open[0]), watch(err.as_fd(), open[1]), watch(stop.fd(), true)];
+            let left = (slow_at - clock::monotonic_ns()).clamp(0, 60_000_000_000) + 1_000_000;
+            let left = Timespec { tv_sec: left / 1_000_000_000, tv_nsec: left % 1_000_000_000 };
+            let n = poll(&mut polls, (!slow).then_some(&left));
+            let [from_out, from_err, ended] = polls.map(|poll| !poll.revents().is_empty());
+            if ended {
                 return (true, String::new());
             }
-            if n == 0 && !slow && clock::monotonic_ns() >= slow_at {
+            if n == Ok(0) && !slow && clock::monotonic_ns() >= slow_at {
                 slow = true;
                 // A command that has printed is taken for one that prints on and on.
                 if values == 0 {
@@ -175,13 +172,13 @@ impl Runner<'_> {
                     );
                 }
             }
-            if polls[0].revents != 0 {
+            if from_out {
                 match out.read(&mut buffer) {
                     Ok(n) if n > 0 => values += self.feed(&mut line, &buffer[..n]),
                     _ => open[0] = false,
                 }
             }
-            if polls[1].revents != 0 {
+            if from_err {
                 match err.read(&mut buffer) {
                     Ok(n) if n > 0 => {
                         said.extend_from_slice(&buffer[..n.min(200usize.saturating_sub(said.len()))])
@@ -246,8 +243,8 @@ fn fate(status: ExitStatus) -> String {
 }
 
 fn kill_group(child: &Child) {
-    // SAFETY: kill takes no pointer; the group is the one this child leads and is not yet reaped.
-    unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
+    // The group is the one that this child leads, and the child is not yet reaped.
+    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
 }
 
 #[cfg(test)]

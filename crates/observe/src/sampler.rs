@@ -2,12 +2,13 @@
 //! allocation, so that a sample costs some tens of microseconds of one CPU.
 
 use crate::device::Device;
+use crate::event::Event;
 use crate::parse::{self, BLOCK_FIELDS, MEM_FIELDS, ProcStat};
 use crate::probe::{self, Probe, Reading};
+use crate::stop::Stop;
 use crate::{Error, Result, clock};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -80,17 +81,6 @@ impl Default for Options {
     }
 }
 
-/// Something worth telling, with its time.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
-    /// `CLOCK_MONOTONIC`, nanoseconds.
-    pub time: i64,
-    /// `warning`, `reset`, `missed`, `probe`.
-    pub kind: &'static str,
-    /// In plain words.
-    pub text: String,
-}
-
 /// Everything an observation saw.
 #[derive(Debug, Clone, Default)]
 pub struct Samples {
@@ -113,52 +103,6 @@ impl Samples {
     }
 }
 
-/// Readable for ever once the observation is to end; every thread polls it.
-pub(crate) struct Stop(OwnedFd);
-
-impl Stop {
-    fn new() -> io::Result<Stop> {
-        // SAFETY: eventfd takes no pointer.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: `fd` was just opened and belongs to nobody else.
-        Ok(Stop(unsafe { OwnedFd::from_raw_fd(fd) }))
-    }
-
-    fn set(&self) {
-        let one = 1u64;
-        // SAFETY: eight bytes of `one` are readable, as eventfd(2) wants.
-        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
-    }
-
-    pub(crate) fn fd(&self) -> i32 {
-        self.0.as_raw_fd()
-    }
-
-    /// Sleeps until `deadline` (monotonic); `true` if the observation is to end.
-    pub(crate) fn wait_until(&self, deadline: i64) -> bool {
-        loop {
-            let left = deadline - clock::monotonic_ns();
-            let timeout =
-                libc::timespec { tv_sec: left.max(0) / 1_000_000_000, tv_nsec: left.max(0) % 1_000_000_000 };
-            let mut poll = libc::pollfd { fd: self.fd(), events: libc::POLLIN, revents: 0 };
-            // SAFETY: one valid pollfd and a valid timespec; no signal mask.
-            let n = unsafe { libc::ppoll(&mut poll, 1, &timeout, std::ptr::null()) };
-            if n > 0 {
-                return true;
-            }
-            if n == 0 && clock::monotonic_ns() >= deadline {
-                return false;
-            }
-        }
-    }
-}
-
-/// Longest time between two samples, ns.
-pub(crate) const MOST_INTERVAL: u64 = 100 * 24 * 3600 * 1_000_000_000;
-
 /// A running observation; dropping it stops its threads and forgets what they saw.
 pub struct Observation {
     stop: Arc<Stop>,
@@ -179,7 +123,7 @@ impl Observation {
                 "the sampling interval is under a millisecond; use at least 1 ms".into(),
             ));
         }
-        if options.interval_ns > MOST_INTERVAL {
+        if options.interval_ns > clock::MOST_INTERVAL {
             return Err(Error::Option("the sampling interval is over 100 days; use less".into()));
         }
         let stop = Arc::new(Stop::new().map_err(|e| Error::io("eventfd", "anon_inode".as_ref(), e))?);

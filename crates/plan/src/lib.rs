@@ -4,6 +4,8 @@
 //! printed by `--dry-run`, saved in the bundle and sent to other hosts. It refers to traces and
 //! models by path; it never holds them. Format: `docs/reference/formats/plan.md`.
 
+#![warn(clippy::missing_errors_doc)]
+
 mod around;
 mod check;
 mod check_program;

@@ -1,5 +1,7 @@
 //! The binding: one file per concept that only converts; the GIL is released around all work.
 
+#![warn(clippy::missing_errors_doc)]
+
 use pyo3::prelude::*;
 
 mod content;

@@ -34,6 +34,20 @@ impl<'a> Ticker<'a> {
         Ticker { last: None, progress }
     }
 
+    /// Hands all batches of a reader to `each`.
+    fn through(
+        &mut self,
+        reader: &mut Reader,
+        mut each: impl FnMut(&Batch, &Reader) -> PyResult<()>,
+    ) -> PyResult<()> {
+        let mut batch = Batch::default();
+        while reader.next(&mut batch).map_err(to_py)? {
+            each(&batch, reader)?;
+            self.tick(reader)?;
+        }
+        Ok(())
+    }
+
     fn tick(&mut self, reader: &Reader) -> PyResult<()> {
         if self.last.is_some_and(|last| last.elapsed() < TICK) {
             return Ok(());
@@ -153,11 +167,7 @@ fn trace_convert(
         let mut ticker = Ticker::new(progress.as_ref());
         let mut reader = loadstone_trace::open(&paths, &options).map_err(to_py)?;
         let mut writer = parquet::Writer::with_level(&out, force, level).map_err(to_py)?;
-        let mut batch = Batch::default();
-        while reader.next(&mut batch).map_err(to_py)? {
-            writer.write(&batch).map_err(to_py)?;
-            ticker.tick(&reader)?;
-        }
+        ticker.through(&mut reader, |batch, _| writer.write(batch).map_err(to_py))?;
         let info = reader.info();
         writer.finish(info.clone()).map_err(to_py)?;
         Ok(info)
@@ -178,11 +188,11 @@ fn trace_describe(
     let description = py.detach(|| -> PyResult<_> {
         let mut ticker = Ticker::new(progress.as_ref());
         let mut reader = loadstone_trace::open(&paths, &options).map_err(to_py)?;
-        let (mut describe, mut batch) = (Describe::default(), Batch::default());
-        while reader.next(&mut batch).map_err(to_py)? {
-            describe.add(&batch);
-            ticker.tick(&reader)?;
-        }
+        let mut describe = Describe::default();
+        ticker.through(&mut reader, |batch, _| {
+            describe.add(batch);
+            Ok(())
+        })?;
         Ok(describe.finish(reader.info()))
     })?;
     json(&description)
@@ -204,11 +214,11 @@ fn trace_summary(
         if let Some(summary) = reader.summary() {
             return Ok(summary.clone());
         }
-        let (mut summary, mut batch) = (Summary::default(), Batch::default());
-        while reader.next(&mut batch).map_err(to_py)? {
-            summary.add(&batch);
-            ticker.tick(&reader)?;
-        }
+        let mut summary = Summary::default();
+        ticker.through(&mut reader, |batch, _| {
+            summary.add(batch);
+            Ok(())
+        })?;
         Ok(summary.finish())
     })?;
     json(&summary)
@@ -240,11 +250,8 @@ fn trace_export(
                 .path(&path);
             return Err(to_py(error.help("give another name")));
         }
-        let mut batch = Batch::default();
-        while reader.next(&mut batch).map_err(to_py)? {
-            exporter.write(&batch, || reader.info()).map_err(to_py)?;
-            ticker.tick(&reader)?;
-        }
+        ticker
+            .through(&mut reader, |batch, reader| exporter.write(batch, || reader.info()).map_err(to_py))?;
         Ok((reader.info(), path, exporter.finish().map_err(to_py)?))
     })?;
     json(&found)

@@ -51,14 +51,18 @@ impl Cursor {
         self.at += n as u64;
     }
 
-    /// Passes over all that can still be read; how many bytes these are.
-    pub fn skip_rest(&mut self) -> u64 {
+    /// Passes over the rest of the file; how many bytes these are.
+    ///
+    /// # Errors
+    /// When the file cannot be read to its end.
+    pub fn skip_rest(&mut self) -> Result<u64> {
         let from = self.at;
-        while let Ok(bytes @ [_, ..]) = self.peek(BLOCK) {
-            let n = bytes.len();
-            self.skip(n);
+        loop {
+            match self.peek(BLOCK)?.len() {
+                0 => return Ok(self.at - from),
+                n => self.skip(n),
+            }
         }
-        self.at - from
     }
 
     /// Where the next byte stands.

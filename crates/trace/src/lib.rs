@@ -4,6 +4,8 @@
 //! generators (the model's sampler) all implement [`Requests`], so whatever consumes requests does
 //! not know where they came from.
 
+#![warn(clippy::missing_errors_doc)]
+
 mod batch;
 mod chunk;
 pub mod claims;
@@ -23,6 +25,7 @@ pub mod input;
 mod lines;
 mod look;
 pub mod lru;
+mod options;
 mod order;
 pub mod parquet;
 mod reader;
@@ -42,7 +45,8 @@ pub use batch::{Batch, NO_OBJECT, NONE, Op, Requests, flag};
 pub use error::{Error, ErrorKind, Place, Result};
 pub use formats::blktrace::expand as files_of;
 pub use info::{Counts, Info, Object};
-pub use reader::{OpenOptions, Reader, from_inputs, open};
+pub use options::OpenOptions;
+pub use reader::{Reader, from_inputs, open};
 pub use recency::{Recency, Run};
 pub use scan::without_quotes;
 pub use summary::{Extent, Summary, summarize};

@@ -9,6 +9,8 @@ use crate::depend::Renumber;
 use crate::reader::Reader;
 use crate::scan::quoting;
 use crate::{Batch, Error, ErrorKind, Info, NONE, Requests, Result, without_quotes};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
@@ -205,16 +207,11 @@ impl Rates {
 /// Chooses `k` of `n` without replacement (R. Floyd, CACM 30(9), 1987).
 fn sample(n: usize, k: u64, seed: u64) -> Vec<bool> {
     let mut chosen = vec![false; n];
-    let mut state = seed;
+    let mut random = SplitMix64::seed_from_u64(seed);
     let k = usize::try_from(k).unwrap_or(n).min(n);
     for j in n - k..n {
-        // splitmix64; the bias of the multiplication is below 2^-40 for so few windows.
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = state;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^= x >> 31;
-        let t = ((u128::from(x) * (j as u128 + 1)) >> 64) as usize;
+        // The bias of the multiplication is below 2^-40 for so few windows.
+        let t = ((u128::from(random.next_u64()) * (j as u128 + 1)) >> 64) as usize;
         let new = if chosen[t] { j } else { t };
         chosen[new] = true;
     }
@@ -413,6 +410,15 @@ mod tests {
     #[test]
     fn a_plateau_is_never_empty() {
         assert_eq!(rates(Pick::Plateaus(0.5), vec![0, 0, 0, 5]), [(30, 40)]);
+    }
+
+    #[test]
+    fn a_sample_stays_what_it_is() {
+        let chosen = |seed| -> Vec<usize> {
+            sample(100, 6, seed).iter().enumerate().filter_map(|(i, chosen)| chosen.then_some(i)).collect()
+        };
+        assert_eq!(chosen(7), [1, 24, 37, 44, 57, 87]);
+        assert_eq!(chosen((1 << 63) + 1), [5, 36, 45, 51, 61, 81]);
     }
 
     proptest! {

@@ -330,6 +330,30 @@ fn what_changes_while_it_is_read_is_told() {
     assert_eq!(told(&more), Ok(40_001));
 }
 
+/// What cannot be read behind damage that may be passed over is an error of its own, and not the end of the file.
+#[test]
+fn a_file_that_cannot_be_read_behind_damage_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["blktrace/little.blktrace", "pcap/little.pcap", "pcap/next.pcapng"] {
+        let path = folder.path().join(Path::new(name).file_name().unwrap());
+        let seed = std::fs::read(format!("{}/../../fuzz/seeds/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let told = |cut: Option<u64>| -> Result<u64, String> {
+            std::fs::write(&path, [&seed[..], &[0xff; 1 << 20]].concat()).unwrap();
+            let options = OpenOptions { max_damaged: 1, threads: 1, ..OpenOptions::default() };
+            let mut reader = open(std::slice::from_ref(&path), &options).map_err(|e| e.to_string())?;
+            if let Some(cut) = cut {
+                std::fs::File::options().write(true).open(&path).unwrap().set_len(cut).unwrap();
+            }
+            let mut batch = Batch::default();
+            while reader.next(&mut batch).map_err(|e| e.to_string())? {}
+            Ok(reader.info().counts.damaged)
+        };
+        assert_eq!(told(None), Ok(1), "{name}");
+        let error = told(Some(700_000)).unwrap_err();
+        assert!(error.contains("it was cut from") && error.contains("to 700000 bytes"), "{name}: {error}");
+    }
+}
+
 /// Quotes hold separators together, as spreadsheets write them, and times lie on one side of their start.
 #[test]
 fn quoted_fields_and_times_of_tables_are_read_as_they_are() {

@@ -1,7 +1,7 @@
 //! What is wrong with a block, and how that is told.
 
 use crate::blocks::{Before, Block, Blocks, Kind, Room};
-use crate::ledger::Allowed;
+use crate::ledger::{ANY, Allowed};
 use crate::mark::SECTOR;
 use serde::Serialize;
 
@@ -296,7 +296,7 @@ impl Damage {
         let list = |numbers: &[u32]| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         let wanted = match (self.low, self.high) {
             (low, high) if low == high => format!("generation {high}"),
-            (low, crate::sweep::ANY) => format!("generation {low} or a later one"),
+            (low, ANY) => format!("generation {low} or a later one"),
             (low, high) => format!("generations {low} to {high}"),
         };
         let found = match self.wrong {

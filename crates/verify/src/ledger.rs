@@ -169,6 +169,9 @@ impl Entry {
     }
 }
 
+/// Stands for any later generation.
+pub const ANY: u32 = u32::MAX - 1;
+
 /// What a block may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowed {

@@ -5,6 +5,8 @@
 //! be, a [`Checker`] accompanies requests, [`Verifier::sweep`] reads files afterwards, and [`state`] keeps what is
 //! known. `docs/explanation/verification.md` tells what can be found and what cannot.
 
+#![warn(clippy::missing_errors_doc)]
+
 mod blocks;
 mod checker;
 mod damage;

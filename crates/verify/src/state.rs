@@ -157,6 +157,9 @@ pub fn load(path: &Path) -> Result<State> {
 }
 
 /// The same from any bytes; an error says what is wrong with them.
+///
+/// # Errors
+/// Says what keeps it from being a state.
 pub fn read(mut from: impl Read) -> std::result::Result<State, String> {
     let short = |e: std::io::Error| format!("is cut short or damaged: {e}");
     let mut head = [0; 16];

@@ -1,7 +1,7 @@
 //! Reading files from end to end to see whether every block holds what it should.
 
 use crate::blocks::{Before, Block, Kind, Room};
-use crate::ledger::{Allowed, Ledger};
+use crate::ledger::{ANY, Allowed, Ledger};
 use crate::verifier::{Counts, Unsynced, Verifier};
 use std::io;
 use std::ops::ControlFlow;
@@ -10,8 +10,6 @@ use std::os::unix::fs::FileExt;
 /// Bytes read at once, about.
 const PIECE: usize = 4 << 20;
 const ALIGN: usize = 4096;
-/// Stands for any later generation.
-pub const ANY: u32 = u32::MAX - 1;
 /// Blocks that hold something else than was written, after which a file is another one.
 const PROBES: u64 = 64;
 /// Blocks that are asked for at most, to find these or one that holds what was written.

@@ -68,6 +68,9 @@ std::arch::global_asm!(
 
 /// Copies `size` bytes; the address that could not be touched, if there is one. What came before it may be copied.
 ///
+/// # Errors
+/// The address that could not be touched.
+///
 /// # Safety
 /// Both ranges belong to the caller and do not overlap; [`install`] was called before.
 #[inline]

@@ -20,6 +20,9 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// The first `len` bytes of an open file, which must stay open; an errno where it cannot be mapped.
+    ///
+    /// # Errors
+    /// The errno where it cannot be mapped.
     pub fn new(fd: RawFd, len: u64, writable: bool) -> Result<Mapping, i32> {
         if !copy::POSSIBLE {
             return Err(libc::ENOSYS);
@@ -69,8 +72,7 @@ impl Mapping {
 
     /// Waits until what was stored there is stable (msync(2)): 0 or a negative errno.
     pub fn flush(&self, offset: u64, size: usize) -> i64 {
-        // SAFETY: sysconf has no conditions.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(4096) as usize;
+        let page = rustix::param::page_size();
         let first = offset as usize & !(page - 1);
         // SAFETY: the pages lie inside the mapping.
         let done =

@@ -20,6 +20,9 @@ pub struct Mapped {
 }
 
 /// Maps all targets that are files or devices; `stable`: those on which each write is synchronous.
+///
+/// # Errors
+/// When one cannot be mapped.
 pub fn map_all(targets: &[Open], stable: &[bool]) -> Result<Arc<[Option<Mapped>]>> {
     let one = |(target, stable): (&Open, &bool)| {
         if target.file.is_none() || target.size == 0 {

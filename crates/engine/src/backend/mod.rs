@@ -11,7 +11,7 @@ pub mod uring;
 pub use mmap::{Mapped, Mmap, map_all};
 pub use null::Null;
 pub use space::Space;
-pub use sync::{Sync, discarded};
+pub use sync::{Sync, again, discarded};
 
 use crate::request::Request;
 

@@ -69,6 +69,9 @@ fn build(entries: u32) -> Result<IoUring> {
 
 impl Ring {
     /// A ring for `depth` requests in flight on `files`; must be made by the thread that uses it.
+    ///
+    /// # Errors
+    /// When the kernel refuses a ring.
     pub fn new(depth: u32, files: &[RawFd]) -> Result<Ring> {
         let ring = build(depth.min(4096))?;
         if !files.is_empty() {
@@ -154,6 +157,9 @@ impl Queues<'_> {
     }
 
     /// Hands everything queued to the kernel and waits for `want` completions, at most `timeout` ns.
+    ///
+    /// # Errors
+    /// When the kernel refuses the call.
     #[inline(always)]
     pub fn enter(&mut self, want: usize, timeout: Option<i64>) -> Result<()> {
         self.submission.sync();

@@ -13,10 +13,11 @@ use crate::replay_tree::Filling;
 use crate::{Error, Result};
 use loadstone_files::{Dir, Entry, Links, Mark, Parents, clear, clear_but, clear_where, is_mark, open_at};
 use loadstone_plan::FileSet;
+use rustix::fs::{self, AtFlags, FileType, Mode, StatVfs};
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -196,9 +197,8 @@ impl SetPath {
             progress.advance(1);
         }
         let whole = self.files(set, &root, progress, filling)?;
-        // SAFETY: no pointers; the descriptor is open.
-        if whole && unsafe { libc::syncfs(root.as_raw_fd()) } != 0 {
-            return Err(failed(&self.path, &io::Error::last_os_error()));
+        if whole {
+            fs::syncfs(&root).map_err(|e| failed(&self.path, &e.into()))?;
         }
         self.directory = Some(root);
         Ok(whole)
@@ -413,11 +413,9 @@ impl SetPath {
             filling.of(number, stamp).write(&file, size, bytes, progress)?
         };
         if self.uncached {
-            // SAFETY: no pointers. Pages that are still dirty stay, so they are written back first.
-            unsafe {
-                libc::fdatasync(file.as_raw_fd());
-                libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED);
-            }
+            // Pages that are still dirty stay, so they are written back first.
+            let _ = fs::fdatasync(&file);
+            let _ = fs::fadvise(&file, 0, None, fs::Advice::DontNeed);
         }
         Ok(whole)
     }
@@ -457,13 +455,8 @@ pub fn refuse_larger(places: &[(&SetPath, &Set)]) -> Result<()> {
 }
 
 /// What a file system has and what of it is free (statvfs(3)).
-pub fn file_system(at: &Path) -> Option<libc::statvfs> {
-    let name = CString::new(at.as_os_str().as_encoded_bytes()).ok()?;
-    // SAFETY: the name ends with a zero byte, and the call fills in plain data.
-    unsafe {
-        let mut found: libc::statvfs = std::mem::zeroed();
-        (libc::statvfs(name.as_ptr(), &mut found) == 0).then_some(found)
-    }
+pub fn file_system(at: &Path) -> Option<StatVfs> {
+    fs::statvfs(at).ok()
 }
 
 /// Whether sets fit in the file system of a directory `at`; `path` is that of the first.
@@ -505,50 +498,42 @@ impl<'a> Maker<'a> {
     }
 
     fn open(&self, name: &CStr, flags: libc::c_int) -> io::Result<File> {
-        open_at(self.root.as_raw_fd(), name, flags, 0o644, Links::Refused).map(File::from)
+        open_at(self.root, name, flags, 0o644, Links::Refused).map(File::from)
     }
 
     /// A call in the directory `home` that a name lies in, on the last component.
-    fn call(
+    fn call<T>(
         &mut self,
         name: &CStr,
         home: u32,
-        once: impl FnOnce(RawFd, *const libc::c_char) -> libc::c_int,
-    ) -> io::Result<()> {
-        self.parents.tidy();
-        let (dir, last) = self.parents.place(self.root.as_raw_fd(), name, home.into(), Links::Refused)?;
-        if once(dir, last.as_ptr()) == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        once: impl FnOnce(BorrowedFd<'_>, &CStr) -> rustix::io::Result<T>,
+    ) -> io::Result<T> {
+        let (dir, last) = self.parents.place(self.root.as_fd(), name, home.into(), Links::Refused)?;
+        Ok(once(dir.as_fd(), last)?)
     }
 
     /// Bytes of a regular file, and how many names it has; nothing where there is none.
     fn size_of(&mut self, name: &CStr, home: u32) -> Option<(u64, u64)> {
-        // SAFETY: plain data that the call fills in; the name ends with a zero byte.
-        unsafe {
-            let mut stat: libc::stat = std::mem::zeroed();
-            let found = &raw mut stat;
-            self.call(name, home, |dir, name| libc::fstatat(dir, name, found, libc::AT_SYMLINK_NOFOLLOW))
-                .ok()?;
-            (stat.st_mode & libc::S_IFMT == libc::S_IFREG).then_some((stat.st_size as u64, stat.st_nlink))
-        }
+        let look = |dir: BorrowedFd<'_>, name: &CStr| fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
+        let found = self.call(name, home, look).ok()?;
+        FileType::from_raw_mode(found.st_mode).is_file().then_some((found.st_size as u64, found.st_nlink))
     }
 
     fn empty(&mut self, name: &CStr, home: u32) -> io::Result<()> {
-        // SAFETY: the name ends with a zero byte.
-        self.call(name, home, |dir, name| unsafe { libc::mknodat(dir, name, libc::S_IFREG | 0o644, 0) })
+        let mode = Mode::from_raw_mode(0o644);
+        self.call(name, home, |dir, name| fs::mknodat(dir, name, FileType::RegularFile, mode, 0))
     }
 
     fn made(&mut self, name: &CStr, home: u32) -> io::Result<()> {
-        // SAFETY: the name ends with a zero byte.
-        match self.call(name, home, |dir, name| unsafe { libc::mkdirat(dir, name, 0o755) }) {
+        match self.call(name, home, |dir, name| fs::mkdirat(dir, name, Mode::from_raw_mode(0o755))) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             done => done,
         }
     }
 
     fn gone(&mut self, name: &CStr, home: u32, directory: bool) -> io::Result<()> {
-        let flags = if directory { libc::AT_REMOVEDIR } else { 0 };
-        // SAFETY: the name ends with a zero byte.
-        match self.call(name, home, |dir, name| unsafe { libc::unlinkat(dir, name, flags) }) {
+        let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        match self.call(name, home, |dir, name| fs::unlinkat(dir, name, flags)) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
             done => done,
         }

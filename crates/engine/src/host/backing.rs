@@ -5,7 +5,7 @@
 //! compared there. A loop device may back another loop device.
 
 use crate::{Error, Result};
-use std::ffi::{CString, OsStr};
+use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -127,12 +127,7 @@ impl Images {
 
 /// Whether a path lies on an overlayfs.
 pub(crate) fn is_overlaid(path: &Path) -> bool {
-    let Ok(name) = CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: plain data that the call fills in; the name ends with a zero byte.
-    unsafe {
-        let mut found: libc::statfs = std::mem::zeroed();
-        libc::statfs(name.as_ptr(), &mut found) == 0 && found.f_type == libc::OVERLAYFS_SUPER_MAGIC
-    }
+    rustix::fs::statfs(path).is_ok_and(|found| found.f_type == libc::OVERLAYFS_SUPER_MAGIC)
 }
 
 /// The begin of struct loop_info64 of linux/loop.h: where the file is, all that is read here; 232 bytes in whole.
@@ -194,12 +189,12 @@ pub fn refuse_shared(path: &Path, meta: &Metadata) -> Result<()> {
         let what = format!("seems to back /dev/{name}; detach that first (losetup -d /dev/{name})");
         return Err(Error::target(path, what));
     }
-    let mounts = loadstone_files::mount_table().unwrap_or_default();
+    let mounts = loadstone_files::mounts().unwrap_or_default();
     for device in
         below[1..].iter().filter_map(|on| if let On::Device(device) = on { Some(*device) } else { None })
     {
         let number = format!("{}:{}", libc::major(device), libc::minor(device));
-        if mounts.lines().any(|line| line.split(' ').nth(2) == Some(number.as_str())) {
+        if mounts.iter().any(|mount| mount.device == number) {
             return Err(Error::target(
                 path,
                 format!("is made of the device {number}, which is mounted; unmount it first"),

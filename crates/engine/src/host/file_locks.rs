@@ -96,7 +96,7 @@ impl Locked {
 
 /// Whether another program has locked bytes of it.
 fn has_records(file: &File) -> bool {
-    // SAFETY: zeros are the whole file from its start, as libc wants them; the call changes the struct alone.
+    // SAFETY: zeros are the whole file from its start; the call changes the struct alone. Rustix asks for no such locks.
     unsafe {
         let mut range: libc::flock = std::mem::zeroed();
         range.l_type = libc::F_WRLCK as libc::c_short;

@@ -14,6 +14,9 @@ use std::sync::atomic::Ordering::Relaxed;
 const PIECE: u64 = 4 << 20;
 
 /// Writes every target that asks for it from end to end; `false` when stopped on the way.
+///
+/// # Errors
+/// When the target cannot be written.
 pub fn fill(targets: &[Open], progress: &Progress, seed: u64, payload_plan: &PayloadPlan) -> Result<bool> {
     let asked = || targets.iter().enumerate().filter(|(_, t)| t.prepare == Prepare::Fill);
     progress.begin(Phase::Filling, Some(asked().map(|(_, t)| t.size).sum()));

@@ -1,5 +1,6 @@
 //! Where a file has bytes that no device holds.
 
+use rustix::fs::{SeekFrom, seek};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
@@ -38,8 +39,7 @@ struct Map {
 ///
 /// To lseek(2) a page that was read from an unwritten extent is data, and to FIEMAP holes are what lies between extents.
 pub fn first_hole(file: &File) -> Option<u64> {
-    // SAFETY: no pointers.
-    let hole = u64::try_from(unsafe { libc::lseek(file.as_raw_fd(), 0, libc::SEEK_HOLE) }).ok();
+    let hole = seek(file, SeekFrom::Hole(0)).ok();
     [hole, first_unwritten(file)].into_iter().flatten().min()
 }
 

@@ -4,6 +4,7 @@
 //! not to threads. Pages count where they were read first; what was cached before must be dropped.
 
 use crate::{Error, Result};
+use loadstone_files::Mount;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,9 +40,8 @@ impl Limited {
     /// When there is no memory cgroup, or it may not be used.
     pub fn enter(limit: u64) -> Result<Limited> {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        let found =
-            Hierarchy::of(&read("/proc/self/cgroup"), &loadstone_files::mount_table().unwrap_or_default())
-                .ok_or_else(|| refused("no memory cgroup is mounted here (neither version 1 nor 2)", None))?;
+        let found = Hierarchy::of(&read("/proc/self/cgroup"), &loadstone_files::mounts().unwrap_or_default())
+            .ok_or_else(|| refused("no memory cgroup is mounted here (neither version 1 nor 2)", None))?;
         let parent = found.parent()?;
         sweep(&parent);
         static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -127,16 +127,12 @@ impl Drop for Limited {
 }
 
 impl Hierarchy {
-    /// From `/proc/self/cgroup` and `/proc/self/mountinfo`.
-    fn of(groups: &str, mounts: &str) -> Option<Hierarchy> {
+    /// From `/proc/self/cgroup` and the mounts.
+    fn of(groups: &str, mounts: &[Mount]) -> Option<Hierarchy> {
         let mounted = |kind: &str, option: Option<&str>| {
-            mounts.lines().find_map(|line| {
-                let (before, after) = line.split_once(" - ")?;
-                let mut after = after.split(' ');
-                let (is, options) = (after.next()? == kind, after.nth(1)?);
-                let has = option.is_none_or(|option| options.split(',').any(|one| one == option));
-                let mut before = before.split(' ').skip(3);
-                (is && has).then_some((before.next()?, before.next()?))
+            mounts.iter().find(|mount| {
+                let mut options = mount.data.split(',');
+                mount.kind == kind && option.is_none_or(|option| options.any(|one| one == option))
             })
         };
         let group = |wanted: &str| {
@@ -146,15 +142,15 @@ impl Hierarchy {
             })
         };
         // A container sees a part of the tree as if it were all of it.
-        let below = |path: &str, root: &str| {
+        let below = |path: &str, root: &Path| {
             let path = Path::new(path);
             path.strip_prefix(root).or_else(|_| path.strip_prefix("/")).map(Path::to_path_buf).ok()
         };
-        if let (Some(path), Some((root, mount))) = (group("memory"), mounted("cgroup", Some("memory"))) {
-            return Some(Hierarchy { version: 1, mount: mount.into(), home: below(path, root)? });
+        if let (Some(path), Some(at)) = (group("memory"), mounted("cgroup", Some("memory"))) {
+            return Some(Hierarchy { version: 1, mount: at.at.clone(), home: below(path, &at.root)? });
         }
-        let (path, (root, mount)) = (group("")?, mounted("cgroup2", None)?);
-        Some(Hierarchy { version: 2, mount: mount.into(), home: below(path, root)? })
+        let (path, at) = (group("")?, mounted("cgroup2", None)?);
+        Some(Hierarchy { version: 2, mount: at.at.clone(), home: below(path, &at.root)? })
     }
 
     /// The group in which a new one gets the memory controller.
@@ -213,7 +209,10 @@ mod tests {
 
     #[test]
     fn groups_are_found_of_both_versions_and_in_containers() {
-        let found = |groups, mounts| Hierarchy::of(groups, mounts).map(|f| (f.version, f.mount, f.home));
+        let found = |groups, mounts: &str| {
+            let mounts = loadstone_files::mounts_in(mounts.as_bytes());
+            Hierarchy::of(groups, &mounts).map(|f| (f.version, f.mount, f.home))
+        };
         let one = found("9:name=systemd:/\n4:memory:/a/b\n0::/\n", V1);
         assert_eq!(one, Some((1, "/sys/fs/cgroup/memory".into(), "a/b".into())));
         let two = found("0::/user.slice/s.scope\n", V2);

@@ -1,24 +1,23 @@
 //! Calls on names in an open directory, none of which follows a link that leads out.
 
 use loadstone_files::{Links, open_at};
+use rustix::fs::{Access, AtFlags, FileType, accessat, statat};
+use rustix::io::Errno;
 use std::ffi::{CStr, CString};
-use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
-
-/// The last error of a call as a negative errno.
-pub fn failure() -> i64 {
-    refused(&std::io::Error::last_os_error())
-}
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 /// What the system refused, as a negative errno.
-pub fn refused(e: &std::io::Error) -> i64 {
+pub fn refused(e: &io::Error) -> i64 {
     -i64::from(e.raw_os_error().unwrap_or(libc::EIO))
 }
 
-/// Opens a name below a directory: the descriptor, or a negative errno. It is asked again when a signal interrupted it.
-pub fn opened(root: RawFd, name: &CStr, flags: libc::c_int, links: Links) -> i64 {
+/// Makes a call again while signals interrupt it: what it returns, or a negative errno.
+#[inline(always)]
+pub fn call(mut once: impl FnMut() -> io::Result<i64>) -> i64 {
     loop {
-        match open_at(root, name, flags, 0o644, links) {
-            Ok(fd) => return i64::from(fd.into_raw_fd()),
+        match once() {
+            Ok(done) => return done,
             Err(e) if e.raw_os_error() == Some(libc::EINTR) => {}
             Err(e) => return refused(&e),
         }
@@ -26,55 +25,45 @@ pub fn opened(root: RawFd, name: &CStr, flags: libc::c_int, links: Links) -> i64
 }
 
 /// Opens what a name leads to, neither for reading nor for writing.
-pub fn followed(root: RawFd, name: &CStr) -> std::io::Result<OwnedFd> {
+///
+/// # Errors
+/// What the system refuses.
+pub fn followed(root: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
     open_at(root, name, libc::O_PATH, 0, Links::Below)
 }
 
 /// Whether what has a name in a directory may be used so, as faccessat(2) says; of a link, whether it is there.
-pub fn access(dir: RawFd, name: &CStr, asked: libc::c_int) -> i64 {
-    // SAFETY: the name ends with a zero byte.
-    let done =
-        unsafe { libc::syscall(libc::SYS_faccessat2, dir, name.as_ptr(), asked, libc::AT_SYMLINK_NOFOLLOW) };
-    if done == 0 {
-        return 0;
-    }
-    match failure() {
+///
+/// # Errors
+/// Where it may not, or is not there.
+pub fn access(dir: BorrowedFd<'_>, name: &CStr, asked: Access) -> io::Result<()> {
+    match accessat(dir, name, asked, AtFlags::SYMLINK_NOFOLLOW) {
         // Linux before 5.8, or a sandbox that does not know the call.
-        unknown if [libc::ENOSYS, libc::EPERM].map(|errno| -i64::from(errno)).contains(&unknown) => {
-            access_before(dir, name, asked)
-        }
-        failed => failed,
+        Err(Errno::NOSYS | Errno::PERM) => access_before(dir, name, asked),
+        told => Ok(told?),
     }
 }
 
-fn access_before(dir: RawFd, name: &CStr, asked: libc::c_int) -> i64 {
-    // SAFETY: the name ends with a zero byte, and the call fills in plain data.
-    unsafe {
-        let mut found: libc::stat = std::mem::zeroed();
-        if libc::fstatat(dir, name.as_ptr(), &mut found, libc::AT_SYMLINK_NOFOLLOW) != 0 {
-            return failure();
-        }
-        let is_link = found.st_mode & libc::S_IFMT == libc::S_IFLNK;
-        if is_link || libc::faccessat(dir, name.as_ptr(), asked, 0) == 0 { 0 } else { failure() }
-    }
+fn access_before(dir: BorrowedFd<'_>, name: &CStr, asked: Access) -> io::Result<()> {
+    let found = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let is_link = FileType::from_raw_mode(found.st_mode).is_symlink();
+    if is_link { Ok(()) } else { Ok(accessat(dir, name, asked, AtFlags::empty())?) }
 }
 
 /// The same of what a name leads to, which lies below `root`.
-pub fn access_followed(root: RawFd, name: &CStr, asked: libc::c_int) -> i64 {
-    let file = match followed(root, name) {
-        Ok(file) => file,
-        Err(e) => return refused(&e),
-    };
-    // SAFETY: the empty name ends with a zero byte.
-    let done = unsafe {
-        libc::syscall(libc::SYS_faccessat2, file.as_raw_fd(), c"".as_ptr(), asked, libc::AT_EMPTY_PATH)
-    };
+///
+/// # Errors
+/// As [`access`].
+pub fn access_followed(root: BorrowedFd<'_>, name: &CStr, asked: Access) -> io::Result<()> {
+    let file = followed(root, name)?;
+    let (fd, asked_raw) = (file.as_raw_fd(), asked.bits());
+    // SAFETY: the empty name ends with a zero byte. The library does not pass AT_EMPTY_PATH on.
+    let done =
+        unsafe { libc::syscall(libc::SYS_faccessat2, fd, c"".as_ptr(), asked_raw, libc::AT_EMPTY_PATH) };
     if done == 0 {
-        return 0;
+        return Ok(());
     }
-    let Ok(own) = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd())) else { return failure() };
-    // SAFETY: the name ends with a zero byte.
-    if unsafe { libc::access(own.as_ptr(), asked) } == 0 { 0 } else { failure() }
+    Ok(rustix::fs::access(format!("/proc/self/fd/{fd}"), asked)?)
 }
 
 /// What a symbolic link `new` says to lead to `name`, both below the same directory.
@@ -89,6 +78,7 @@ pub fn relative(name: &CStr, new: &CStr) -> CString {
 mod tests {
     use super::*;
     use std::fs::{self, File};
+    use std::os::fd::AsFd;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
@@ -101,18 +91,20 @@ mod tests {
         symlink("nowhere", at("dangling")).unwrap();
         symlink("/etc/passwd", at("out")).unwrap();
         let dir = File::open(folder.path()).unwrap();
-        let fd = dir.as_raw_fd();
-        let errno = |errno: libc::c_int| -i64::from(errno);
+        let dir = dir.as_fd();
+        let told = |told: io::Result<()>| told.map_or_else(|e| e.raw_os_error().unwrap(), |()| 0);
         for way in [access, access_before] {
-            assert_eq!(way(fd, c"file", libc::R_OK), 0);
-            assert_eq!(way(fd, c"file", libc::X_OK), errno(libc::EACCES));
-            assert_eq!(way(fd, c"none", libc::F_OK), errno(libc::ENOENT));
-            assert_eq!(way(fd, c"dangling", libc::F_OK), 0);
+            let way = |name, asked| told(way(dir, name, asked));
+            assert_eq!(way(c"file", Access::READ_OK), 0);
+            assert_eq!(way(c"file", Access::EXEC_OK), libc::EACCES);
+            assert_eq!(way(c"none", Access::EXISTS), libc::ENOENT);
+            assert_eq!(way(c"dangling", Access::EXISTS), 0);
         }
-        assert_eq!(access_followed(fd, c"link", libc::R_OK), 0);
-        assert_eq!(access_followed(fd, c"link", libc::X_OK), errno(libc::EACCES));
-        assert_eq!(access_followed(fd, c"dangling", libc::F_OK), errno(libc::ENOENT));
-        assert_eq!(access_followed(fd, c"out", libc::F_OK), errno(libc::EXDEV));
+        let followed = |name, asked| told(access_followed(dir, name, asked));
+        assert_eq!(followed(c"link", Access::READ_OK), 0);
+        assert_eq!(followed(c"link", Access::EXEC_OK), libc::EACCES);
+        assert_eq!(followed(c"dangling", Access::EXISTS), libc::ENOENT);
+        assert_eq!(followed(c"out", Access::EXISTS), libc::EXDEV);
     }
 
     #[test]

@@ -3,10 +3,11 @@
 use crate::host::target::Open;
 use crate::metrics::progress::{Phase, Progress};
 use crate::{Error, Result};
-use std::ffi::{CString, OsStr};
+use rustix::fs::{Advice, Mode, OFlags, fadvise, openat};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -32,8 +33,7 @@ pub fn drop_all(targets: &[Open], host: bool, progress: &Progress) -> Result<Str
         }
         let Ok(meta) = file.metadata() else { continue };
         if meta.is_dir() {
-            // SAFETY: no pointers.
-            unsafe { libc::syncfs(file.as_raw_fd()) };
+            let _ = rustix::fs::syncfs(file);
             files += drop_tree(file.as_fd(), meta.dev(), DEEPEST);
         } else {
             drop_pages(file.as_fd());
@@ -59,8 +59,7 @@ pub fn drop_all(targets: &[Open], host: bool, progress: &Progress) -> Result<Str
     }
     // What is dirty cannot be dropped. Metadata that stays, such as ext4's blocks of extents, is cached
     // again piece by piece instead of whole, and requests are then split where those pieces end.
-    // SAFETY: no arguments.
-    unsafe { libc::sync() };
+    rustix::fs::sync();
     let path = Path::new("/proc/sys/vm/drop_caches");
     File::options().write(true).open(path).and_then(|mut caches| caches.write_all(b"3")).map_err(|e| {
         Error::target_io(
@@ -73,8 +72,7 @@ pub fn drop_all(targets: &[Open], host: bool, progress: &Progress) -> Result<Str
 }
 
 fn drop_pages(file: BorrowedFd<'_>) {
-    // SAFETY: no pointers.
-    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    let _ = fadvise(file, 0, None, Advice::DontNeed);
 }
 
 /// Drops the pages of all regular files below a directory, on its file system; how many there are.
@@ -89,7 +87,11 @@ fn drop_tree(directory: BorrowedFd<'_>, device: u64, levels: usize) -> u64 {
         if !wanted {
             continue;
         }
-        let Some(file) = open_at(directory, &entry.file_name()) else { continue };
+        // Somebody may put a FIFO in the file's place, which must not be waited for.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(file) = openat(directory, entry.file_name(), flags, Mode::empty()).map(File::from) else {
+            continue;
+        };
         let Ok(meta) = file.metadata() else { continue };
         if meta.dev() != device {
             continue;
@@ -102,16 +104,6 @@ fn drop_tree(directory: BorrowedFd<'_>, device: u64, levels: usize) -> u64 {
         }
     }
     files
-}
-
-fn open_at(directory: BorrowedFd<'_>, name: &OsStr) -> Option<File> {
-    let name = CString::new(name.as_bytes()).ok()?;
-    // Somebody may put a FIFO in the file's place, which must not be waited for.
-    let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
-    // SAFETY: the name ends with a zero and lives through the call.
-    let fd = unsafe { libc::openat(directory.as_raw_fd(), name.as_ptr(), flags) };
-    // SAFETY: a new descriptor, which nobody else has.
-    (fd >= 0).then(|| unsafe { File::from_raw_fd(fd) })
 }
 
 fn name_of(device: u64) -> String {

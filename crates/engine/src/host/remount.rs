@@ -6,13 +6,15 @@
 
 use crate::metrics::progress::{Phase, Progress};
 use crate::{Error, Result};
-use loadstone_files::{Dir, Identity, Links, open_at};
+use loadstone_files::{Dir, Identity, Links, Mount, open_at};
 use loadstone_plan::{Plan, Step, TargetKind};
-use std::ffi::{CString, OsString};
+use rustix::fs::{OFlags, fcntl_getfl};
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,19 +23,19 @@ use std::time::Duration;
 const PATIENCE: (Duration, u32) = (Duration::from_millis(50), 20);
 
 /// Options of a mount that are flags of mount(2).
-const FLAGS: [(&str, libc::c_ulong); 12] = [
-    ("ro", libc::MS_RDONLY),
-    ("nosuid", libc::MS_NOSUID),
-    ("nodev", libc::MS_NODEV),
-    ("noexec", libc::MS_NOEXEC),
-    ("noatime", libc::MS_NOATIME),
-    ("nodiratime", libc::MS_NODIRATIME),
-    ("relatime", libc::MS_RELATIME),
-    ("nosymfollow", 256),
-    ("sync", libc::MS_SYNCHRONOUS),
-    ("dirsync", libc::MS_DIRSYNC),
-    ("mand", libc::MS_MANDLOCK),
-    ("lazytime", libc::MS_LAZYTIME),
+const FLAGS: [(&str, MountFlags); 12] = [
+    ("ro", MountFlags::RDONLY),
+    ("nosuid", MountFlags::NOSUID),
+    ("nodev", MountFlags::NODEV),
+    ("noexec", MountFlags::NOEXEC),
+    ("noatime", MountFlags::NOATIME),
+    ("nodiratime", MountFlags::NODIRATIME),
+    ("relatime", MountFlags::RELATIME),
+    ("nosymfollow", MountFlags::NOSYMFOLLOW),
+    ("sync", MountFlags::SYNCHRONOUS),
+    ("dirsync", MountFlags::DIRSYNC),
+    ("mand", MountFlags::PERMIT_MANDATORY_FILE_LOCKING),
+    ("lazytime", MountFlags::LAZYTIME),
 ];
 
 /// Options that name a device besides the one that is mounted: journals and parts of XFS, ext4 and btrfs.
@@ -42,147 +44,99 @@ const OTHER_DEVICES: [&str; 5] = ["logdev=", "rtdev=", "journal_path=", "journal
 /// `_IOR(0x94, 31, 1024 bytes)` of linux/btrfs.h: devices and, from byte 16 on, the id of a file system.
 const BTRFS_IOC_FS_INFO: libc::c_ulong = 0x8400_941f;
 
-/// A line of `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
-#[derive(Debug, Clone, PartialEq)]
-struct Mount {
-    id: u64,
-    parent: u64,
-    device: String,
-    root: PathBuf,
-    at: PathBuf,
-    options: String,
-    kind: String,
-    source: PathBuf,
-    data: String,
+/// Flags and data for mount(2) that make it again.
+fn arguments(mount: &Mount) -> (MountFlags, String) {
+    let all = || mount.options.split(',').chain(mount.data.split(','));
+    let mut flags = MountFlags::empty();
+    for (name, flag) in FLAGS {
+        if all().any(|one| one == name) {
+            flags |= flag;
+        }
+    }
+    if !flags.intersects(MountFlags::NOATIME | MountFlags::RELATIME) {
+        flags |= MountFlags::STRICTATIME;
+    }
+    let own =
+        |one: &&str| !matches!(*one, "rw" | "seclabel" | "") && FLAGS.iter().all(|(name, _)| name != one);
+    (flags, mount.data.split(',').filter(own).collect::<Vec<_>>().join(","))
 }
 
-impl Mount {
-    fn parse(line: &str) -> Option<Mount> {
-        let (before, after) = line.split_once(" - ")?;
-        let (mut b, mut a) = (before.split(' '), after.split(' '));
-        Some(Mount {
-            id: b.next()?.parse().ok()?,
-            parent: b.next()?.parse().ok()?,
-            device: b.next()?.into(),
-            root: unescape(b.next()?),
-            at: unescape(b.next()?),
-            options: b.next()?.into(),
-            kind: a.next()?.into(),
-            source: unescape(a.next()?),
-            data: a.next()?.into(),
-        })
-    }
-
-    /// Flags and data for mount(2) that make it again.
-    fn arguments(&self) -> (libc::c_ulong, String) {
-        let all = || self.options.split(',').chain(self.data.split(','));
-        let mut flags = 0;
-        for (name, flag) in FLAGS {
-            if all().any(|one| one == name) {
-                flags |= flag;
-            }
-        }
-        if flags & (libc::MS_NOATIME | libc::MS_RELATIME) == 0 {
-            flags |= libc::MS_STRICTATIME;
-        }
-        let own =
-            |one: &&str| !matches!(*one, "rw" | "seclabel" | "") && FLAGS.iter().all(|(name, _)| name != one);
-        (flags, self.data.split(',').filter(own).collect::<Vec<_>>().join(","))
-    }
-
-    /// The command that mounts it, for a person.
-    fn by_hand(&self) -> String {
-        let data = if self.data.is_empty() { String::new() } else { format!(",{}", self.data) };
-        format!(
-            "mount -t {} -o {}{data} {} {}",
-            self.kind,
-            self.options,
-            self.source.display(),
-            self.at.display()
-        )
-    }
-
-    /// The directory that it is mounted in, and its name there. Nothing in its path is a link.
-    fn place(&self) -> Result<(Dir, &[u8])> {
-        let bytes = self.at.as_os_str().as_bytes();
-        let (above, name) = bytes.split_at(bytes.iter().rposition(|byte| *byte == b'/').unwrap_or(0));
-        let root = Dir::open(Path::new("/")).map_err(Error::files)?;
-        let above = match above {
-            [] => root,
-            [_, above @ ..] => root
-                .dir_below(above)
-                .map_err(|e| Error::target_io(&self.at, "cannot be reached for a remount", &e))?,
-        };
-        Ok((above, name.strip_prefix(b"/").unwrap_or(name)))
-    }
-
-    /// Whether it is mounted from a device of this number. A name may lead to another device by now.
-    fn is_of(&self, device: u64) -> Result<bool> {
-        let (major, minor) = (libc::major(device), libc::minor(device));
-        if self.kind != "btrfs" {
-            return Ok(self.device == format!("{major}:{minor}"));
-        }
-        let Ok(block) = std::fs::read_link(format!("/sys/dev/block/{major}:{minor}")) else {
-            return Ok(false);
-        };
-        let name = block.file_name().unwrap_or_default();
-        Ok(self.devices()?.is_some_and(|devices| devices.join(name).exists()))
-    }
-
-    /// Whether it lies on more than one device.
-    fn is_of_several(&self) -> Result<bool> {
-        let several = match self.devices()? {
-            Some(devices) => std::fs::read_dir(devices).is_ok_and(|devices| devices.count() > 1),
-            None => false,
-        };
-        let other = |one: &str| OTHER_DEVICES.iter().any(|name| one.starts_with(name));
-        Ok(several || self.options.split(',').chain(self.data.split(',')).any(other))
-    }
-
-    /// The directory of a btrfs in /sys that has its devices: the number of a btrfs is that of no device.
-    fn devices(&self) -> Result<Option<PathBuf>> {
-        if self.kind != "btrfs" {
-            return Ok(None);
-        }
-        let at = File::open(&self.at).map_err(|e| Error::target_io(&self.at, "cannot be looked at", &e))?;
-        let mut info = [0_u8; 1024];
-        // SAFETY: the call fills in 1024 bytes.
-        if unsafe { libc::ioctl(at.as_raw_fd(), BTRFS_IOC_FS_INFO, info.as_mut_ptr()) } != 0 {
-            return Ok(None);
-        }
-        let mut id: String = info[16..32].iter().map(|byte| format!("{byte:02x}")).collect();
-        for dash in [20, 16, 12, 8] {
-            id.insert(dash, '-');
-        }
-        Ok(Some(Path::new("/sys/fs/btrfs").join(id).join("devices")))
-    }
-
-    fn refuse<T>(&self, what: impl std::fmt::Display) -> Result<T> {
-        Err(Error::target(
-            &self.at,
-            format!("cannot be unmounted and mounted again: {what}, or use `cache` drop"),
-        ))
-    }
+/// The command that mounts it, for a person.
+fn by_hand(mount: &Mount) -> String {
+    let data = if mount.data.is_empty() { String::new() } else { format!(",{}", mount.data) };
+    format!(
+        "mount -t {} -o {}{data} {} {}",
+        mount.kind,
+        mount.options,
+        mount.source.display(),
+        mount.at.display()
+    )
 }
 
-/// Octal escapes for blanks and the like.
-fn unescape(text: &str) -> PathBuf {
-    let (bytes, mut out, mut i) = (text.as_bytes(), Vec::new(), 0);
-    while i < bytes.len() {
-        let code = bytes
-            .get(i + 1..i + 4)
-            .filter(|_| bytes[i] == b'\\')
-            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
-        out.push(code.unwrap_or(bytes[i]));
-        i += if code.is_some() { 4 } else { 1 };
+/// The directory that it is mounted in, and its name there. Nothing in its path is a link.
+fn place(mount: &Mount) -> Result<(Dir, &[u8])> {
+    let bytes = mount.at.as_os_str().as_bytes();
+    let (above, name) = bytes.split_at(bytes.iter().rposition(|byte| *byte == b'/').unwrap_or(0));
+    let root = Dir::open(Path::new("/")).map_err(Error::files)?;
+    let above = match above {
+        [] => root,
+        [_, above @ ..] => root
+            .dir_below(above)
+            .map_err(|e| Error::target_io(&mount.at, "cannot be reached for a remount", &e))?,
+    };
+    Ok((above, name.strip_prefix(b"/").unwrap_or(name)))
+}
+
+/// Whether it is mounted from a device of this number. A name may lead to another device by now.
+fn is_of(mount: &Mount, device: u64) -> Result<bool> {
+    let (major, minor) = (libc::major(device), libc::minor(device));
+    if mount.kind != "btrfs" {
+        return Ok(mount.device == format!("{major}:{minor}"));
     }
-    PathBuf::from(OsString::from_vec(out))
+    let Ok(block) = std::fs::read_link(format!("/sys/dev/block/{major}:{minor}")) else {
+        return Ok(false);
+    };
+    let name = block.file_name().unwrap_or_default();
+    Ok(devices(mount)?.is_some_and(|devices| devices.join(name).exists()))
+}
+
+/// Whether it lies on more than one device.
+fn is_of_several(mount: &Mount) -> Result<bool> {
+    let several = match devices(mount)? {
+        Some(devices) => std::fs::read_dir(devices).is_ok_and(|devices| devices.count() > 1),
+        None => false,
+    };
+    let other = |one: &str| OTHER_DEVICES.iter().any(|name| one.starts_with(name));
+    Ok(several || mount.options.split(',').chain(mount.data.split(',')).any(other))
+}
+
+/// The directory of a btrfs in /sys that has its devices: the number of a btrfs is that of no device.
+fn devices(mount: &Mount) -> Result<Option<PathBuf>> {
+    if mount.kind != "btrfs" {
+        return Ok(None);
+    }
+    let at = File::open(&mount.at).map_err(|e| Error::target_io(&mount.at, "cannot be looked at", &e))?;
+    let mut info = [0_u8; 1024];
+    // SAFETY: the call fills in 1024 bytes.
+    if unsafe { libc::ioctl(at.as_raw_fd(), BTRFS_IOC_FS_INFO, info.as_mut_ptr()) } != 0 {
+        return Ok(None);
+    }
+    let mut id: String = info[16..32].iter().map(|byte| format!("{byte:02x}")).collect();
+    for dash in [20, 16, 12, 8] {
+        id.insert(dash, '-');
+    }
+    Ok(Some(Path::new("/sys/fs/btrfs").join(id).join("devices")))
+}
+
+fn refuse<T>(mount: &Mount, what: impl std::fmt::Display) -> Result<T> {
+    Err(Error::target(
+        &mount.at,
+        format!("cannot be unmounted and mounted again: {what}, or use `cache` drop"),
+    ))
 }
 
 fn mounts() -> Result<Vec<Mount>> {
-    let table =
-        loadstone_files::mount_table().map_err(|e| Error::system("reading /proc/self/mountinfo", e))?;
-    Ok(table.lines().filter_map(Mount::parse).collect())
+    loadstone_files::mounts().map_err(|e| Error::system("reading /proc/self/mountinfo", e))
 }
 
 /// File systems that will be mounted again.
@@ -256,7 +210,7 @@ struct Aside {
     path: PathBuf,
     /// From where its file system is mounted on.
     name: Vec<u8>,
-    flags: libc::c_int,
+    flags: OFlags,
     identity: Identity,
 }
 
@@ -267,9 +221,10 @@ impl Aside {
         let Ok(name) = path.strip_prefix(at) else { return Ok(None) };
         let name = name.as_os_str().as_bytes().to_vec();
         let failed = |e: &io::Error| Error::target_io(&path, "cannot be put aside", e);
-        let identity = Identity::of(&fd).map_err(|e| failed(&e))?;
-        // SAFETY: no pointers.
-        let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+        // SAFETY: whoever owns it keeps it open meanwhile.
+        let file = unsafe { BorrowedFd::borrow_raw(fd) };
+        let identity = Identity::of(&file).map_err(|e| failed(&e))?;
+        let flags = fcntl_getfl(file).map_err(|e| failed(&e.into()))?;
         let null = File::open("/dev/null").map_err(|e| failed(&e))?;
         exchange(&null, fd).map_err(|e| failed(&e))?;
         Ok(Some(Aside { fd, path, name, flags, identity }))
@@ -279,12 +234,12 @@ impl Aside {
     fn take_back(&self, mount: &Mount) -> Result<()> {
         let failed =
             |e: &io::Error| Error::target_io(&self.path, "cannot be opened again after its remount", e);
-        let (above, point) = mount.place()?;
+        let (above, point) = place(mount)?;
         let root = above.dir_below(point).map_err(|e| failed(&e))?;
         let name =
             if self.name.is_empty() { c".".into() } else { CString::new(&*self.name).unwrap_or_default() };
-        let file = open_at(root.as_raw_fd(), &name, self.flags | libc::O_NOFOLLOW, 0, Links::Refused)
-            .map_err(|e| failed(&e))?;
+        let flags = (self.flags | OFlags::NOFOLLOW).bits().cast_signed();
+        let file = open_at(&root, &name, flags, 0, Links::Refused).map_err(|e| failed(&e))?;
         if Identity::of(&file).map_err(|e| failed(&e))? != self.identity {
             let what = "was replaced while its file system was mounted again; leave it alone during a run";
             return Err(Error::target(&self.path, what));
@@ -295,7 +250,7 @@ impl Aside {
 
 /// Makes `fd` another name of what `file` is.
 fn exchange(file: &impl AsRawFd, fd: RawFd) -> io::Result<()> {
-    // SAFETY: no pointers; whoever owns `fd` goes on owning it.
+    // SAFETY: no pointers; whoever owns `fd` goes on owning it, so there is no `OwnedFd` of it here.
     match unsafe { libc::dup3(file.as_raw_fd(), fd, libc::O_CLOEXEC) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
@@ -322,42 +277,49 @@ fn mount_of(path: &Path, table: &[Mount]) -> Result<Mount> {
 /// Refuses what could not be mounted again as it was.
 fn possible(mount: &Mount, table: &[Mount]) -> Result<()> {
     if mount.at == Path::new("/") {
-        return mount.refuse("it is the root of the machine; name a target on a file system of its own");
+        return refuse(mount, "it is the root of the machine; name a target on a file system of its own");
     }
     if mount.root != Path::new("/") {
-        return mount
-            .refuse("it shows only a part of a file system (a bind mount); name the file system itself");
+        return refuse(
+            mount,
+            "it shows only a part of a file system (a bind mount); name the file system itself",
+        );
     }
     let kinds = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
     let on_device = kinds.lines().any(|line| line.strip_prefix('\t') == Some(mount.kind.as_str()));
     if !on_device || mount.kind.starts_with("fuse") {
         let kind = &mount.kind;
-        return mount
-            .refuse(format!("{kind} does not lie on a block device; name one that does (ext4, xfs, btrfs)"));
+        return refuse(
+            mount,
+            format!("{kind} does not lie on a block device; name one that does (ext4, xfs, btrfs)"),
+        );
     }
     let source = mount.source.display();
     match std::fs::metadata(&mount.source) {
         Ok(meta) if meta.file_type().is_block_device() => {
-            if !mount.is_of(meta.rdev())? {
-                return mount.refuse(format!("its device {source} is now another one; mount it by its path"));
+            if !is_of(mount, meta.rdev())? {
+                return refuse(
+                    mount,
+                    format!("its device {source} is now another one; mount it by its path"),
+                );
             }
         }
         _ => {
             let what = format!("its device {source} is not there by that name; mount it by its path");
-            return mount.refuse(what);
+            return refuse(mount, what);
         }
     }
-    if mount.is_of_several()? {
-        return mount.refuse("it lies on several devices; name a target on a file system of one");
+    if is_of_several(mount)? {
+        return refuse(mount, "it lies on several devices; name a target on a file system of one");
     }
     if let Some(inside) = table.iter().find(|other| other.parent == mount.id) {
-        return mount.refuse(format!("{} is mounted inside; unmount that first", inside.at.display()));
+        return refuse(mount, format!("{} is mounted inside; unmount that first", inside.at.display()));
     }
     if let Some(other) = table.iter().find(|other| other.id != mount.id && other.device == mount.device) {
-        return mount.refuse(format!(
-            "it is mounted at {} too, and stays cached; unmount that first",
-            other.at.display()
-        ));
+        return refuse(
+            mount,
+            format!("it is mounted at {} too, and stays cached; unmount that first", other.at.display()),
+        );
     }
     Ok(())
 }
@@ -384,7 +346,7 @@ impl Unmounted<'_> {
         if std::mem::replace(&mut self.over, true) {
             return Ok(());
         }
-        let (flags, data) = self.mount.arguments();
+        let (flags, data) = arguments(self.mount);
         let text = |bytes: &[u8]| CString::new(bytes).unwrap_or_default();
         // The name is kept where it still leads there.
         let named = std::fs::metadata(&self.mount.source).is_ok_and(|meta| meta.rdev() == self.device);
@@ -397,17 +359,12 @@ impl Unmounted<'_> {
         let (kind, data) = (text(self.mount.kind.as_bytes()), text(data.as_bytes()));
         let mounted = self.above.dir_below(self.name).and_then(|point| {
             let at = own(&point, b"");
-            patiently(|| {
-                // SAFETY: all texts end with a zero byte and outlive the call.
-                unsafe {
-                    libc::mount(source.as_ptr(), at.as_ptr(), kind.as_ptr(), flags, data.as_ptr().cast())
-                }
-            })
+            patiently(|| Ok(mount(&source, &at, &kind, flags, &*data)?))
         });
         mounted.map_err(|e| {
             let what = format!(
                 "was unmounted and cannot be mounted again: {e}; do it by hand: {}",
-                self.mount.by_hand()
+                by_hand(self.mount)
             );
             Error::target(&self.mount.at, what)
         })
@@ -427,61 +384,59 @@ fn again(mount: &Mount, before: impl FnOnce() -> Result<()>) -> Result<u64> {
         .map_err(|e| Error::target_io(&mount.source, "cannot be opened to keep it for a remount", &e))?;
     let number_of = |file: &File| file.metadata().map(|meta| meta.rdev());
     let kept = number_of(&device).map_err(|e| Error::target_io(&mount.source, "cannot be looked at", &e))?;
-    if !mount.is_of(kept)? {
+    if !is_of(mount, kept)? {
         let source = mount.source.display();
-        return mount.refuse(format!("its device {source} is now another one; mount it by its path"));
+        return refuse(mount, format!("its device {source} is now another one; mount it by its path"));
     }
-    let (above, name) = mount.place()?;
+    let (above, name) = place(mount)?;
     let number =
         || above.stat_below(name).map_err(|e| Error::target_io(&mount.at, "cannot be looked at", &e));
     // Before Linux 5.8 nothing tells.
     if ![0, mount.id].contains(&number()?.mount) {
-        return mount.refuse("another file system has been mounted there since; wait until it is at rest");
+        return refuse(mount, "another file system has been mounted there since; wait until it is at rest");
     }
     before()?;
     let at = own(&above, name);
-    // SAFETY: the path ends with a zero byte.
-    let unmounted = patiently(|| unsafe { libc::umount2(at.as_ptr(), libc::UMOUNT_NOFOLLOW) });
+    let unmounted = patiently(|| Ok(unmount(&at, UnmountFlags::NOFOLLOW)?));
     match unmounted {
         Ok(()) => {}
         Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
-            return mount.refuse(format!("{}; end that", holders(&mount.at)));
+            return refuse(mount, format!("{}; end that", holders(&mount.at)));
         }
         Err(e) if e.raw_os_error() == Some(libc::EPERM) => {
-            return mount.refuse("that needs root (CAP_SYS_ADMIN); run as root");
+            return refuse(mount, "that needs root (CAP_SYS_ADMIN); run as root");
         }
-        Err(e) => return mount.refuse(format!("{e}; unmount it by hand to see why")),
+        Err(e) => return refuse(mount, format!("{e}; unmount it by hand to see why")),
     }
     let mut unmounted = Unmounted { mount, device: kept, above: &above, name, over: false };
     // Mounts of other namespaces keep it alive, and all its caches with it.
     let alone = patiently(|| {
         let exclusive = libc::O_EXCL | libc::O_CLOEXEC;
         match OpenOptions::new().read(true).custom_flags(exclusive).open(&mount.source) {
-            Err(e) if e.raw_os_error() == Some(libc::EBUSY) => -1,
-            _ => 0,
+            Err(e) if e.raw_os_error() == Some(libc::EBUSY) => Err(e),
+            _ => Ok(()),
         }
     });
     unmounted.mount()?;
     drop(device);
     if alone.is_err() {
-        return mount
-            .refuse("it is mounted in another mount namespace too (a container, a service); end that");
+        return refuse(
+            mount,
+            "it is mounted in another mount namespace too (a container, a service); end that",
+        );
     }
     Ok(number()?.mount)
 }
 
 /// Calls until the answer is other than that something is busy.
-fn patiently(mut call: impl FnMut() -> libc::c_int) -> io::Result<()> {
+fn patiently(mut call: impl FnMut() -> io::Result<()>) -> io::Result<()> {
     let mut last = Ok(());
     for _ in 0..PATIENCE.1 {
-        last = match call() {
-            0 => return Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        };
-        if last.as_ref().is_err_and(|e| e.raw_os_error() != Some(libc::EBUSY)) {
-            break;
+        last = call();
+        match &last {
+            Err(e) if e.raw_os_error() == Some(libc::EBUSY) => std::thread::sleep(PATIENCE.0),
+            _ => break,
         }
-        std::thread::sleep(PATIENCE.0);
     }
     last
 }
@@ -520,27 +475,27 @@ fn holders(at: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use loadstone_files::mounts_in;
+
+    fn parsed(line: &str) -> Mount {
+        mounts_in(line.as_bytes()).remove(0)
+    }
 
     const LINE: &str = "36 27 7:3 / /mnt/a\\040b rw,nosuid,noatime shared:1 - ext4 /dev/loop3 rw,seclabel,\
                         lazytime,errors=remount-ro,commit=30";
 
     #[test]
     fn a_mount_is_read_and_would_be_made_again_as_it_was() {
-        let mount = Mount::parse(LINE).unwrap();
-        assert_eq!((mount.id, mount.parent, mount.at.as_path()), (36, 27, Path::new("/mnt/a b")));
-        let (flags, data) = mount.arguments();
-        assert_eq!(flags, libc::MS_NOSUID | libc::MS_NOATIME | libc::MS_LAZYTIME);
+        let (flags, data) = arguments(&parsed(LINE));
+        assert_eq!(flags, MountFlags::NOSUID | MountFlags::NOATIME | MountFlags::LAZYTIME);
         assert_eq!(data, "errors=remount-ro,commit=30");
-        let strict = Mount::parse("1 2 8:1 / /m ro - xfs /dev/sda1 rw,inode64").unwrap();
-        assert_eq!(strict.arguments(), (libc::MS_RDONLY | libc::MS_STRICTATIME, "inode64".into()));
-        assert_eq!(Mount::parse("1 2 8:1 / /m ro"), None);
+        let strict = parsed("1 2 8:1 / /m ro - xfs /dev/sda1 rw,inode64");
+        assert_eq!(arguments(&strict), (MountFlags::RDONLY | MountFlags::STRICTATIME, "inode64".into()));
     }
 
     #[test]
     fn what_could_not_come_back_is_refused() {
-        let refuse = |line: &str, table: &[Mount]| {
-            possible(&Mount::parse(line).unwrap(), table).unwrap_err().to_string()
-        };
+        let refuse = |line: &str, table: &[Mount]| possible(&parsed(line), table).unwrap_err().to_string();
         for (line, wanted) in [
             ("1 0 8:1 / / rw - ext4 /dev/sda1 rw", "the root of the machine"),
             ("2 1 8:1 /home /mnt rw - ext4 /dev/sda1 rw", "bind mount"),
@@ -560,21 +515,19 @@ mod tests {
         let file = OpenOptions::new().read(true).custom_flags(libc::O_NOATIME).open(&path).unwrap();
         let root = dir.path().canonicalize().unwrap();
         assert!(Aside::put(file.as_raw_fd(), Path::new("/elsewhere")).unwrap().is_none());
-        let mount = Mount { at: root.clone(), ..Mount::parse(LINE).unwrap() };
+        let mount = Mount { at: root.clone(), ..parsed(LINE) };
         let aside = Aside::put(file.as_raw_fd(), &root).unwrap().unwrap();
         assert_eq!(file.metadata().unwrap().len(), 0);
         aside.take_back(&mount).unwrap();
         assert_eq!(file.metadata().unwrap().len(), 4);
-        // SAFETY: no pointers.
-        let flags = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) };
-        assert!(flags & libc::O_NOATIME != 0);
+        assert!(fcntl_getfl(&file).unwrap().contains(OFlags::NOATIME));
     }
     #[test]
     fn only_the_very_file_is_opened_again_and_through_no_link() {
         use std::os::unix::fs::symlink;
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
-        let mount = Mount { at: root.clone(), ..Mount::parse(LINE).unwrap() };
+        let mount = Mount { at: root.clone(), ..parsed(LINE) };
         let (folder, other) = (root.join("folder"), root.join("other"));
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(folder.join("file"), b"here").unwrap();

@@ -2,6 +2,8 @@
 
 use crate::{Error, Result};
 use loadstone_plan::{IoClass, IoPriority, Plan, Worker};
+use rustix::process::setpriority_process;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 
 /// `IOPRIO_WHO_PROCESS` of ioprio_set(2), which with 0 means the calling thread.
@@ -16,15 +18,15 @@ const LEVEL_BITS: libc::c_int = 13;
 pub fn apply(worker: &Worker) -> Result<()> {
     pin(&worker.cpus)?;
     if let Some(nice) = worker.nice {
-        // SAFETY: no pointers; 0 is the calling thread.
-        check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) }.into(), || {
+        check(setpriority_process(None, nice).map_err(io::Error::from), || {
             let help = "; below that of this process (nice) it needs root or CAP_SYS_NICE";
             (format!("setting the niceness {nice}"), help)
         })?;
     }
     if let Some(ioprio) = worker.ioprio {
-        // SAFETY: no pointers; 0 is the calling thread.
-        check(unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, number(ioprio)) }, || {
+        // SAFETY: no pointers; 0 is the calling thread. No library has this call.
+        let set = unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, number(ioprio)) };
+        check(if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }, || {
             let help = "; the class realtime needs root, CAP_SYS_ADMIN or CAP_SYS_NICE";
             (format!("setting the I/O priority {:?}, level {}", ioprio.class, ioprio.level), help)
         })?;
@@ -35,7 +37,7 @@ pub fn apply(worker: &Worker) -> Result<()> {
 /// Makes the calling thread one that waits until a CPU is free or its turn has come: SCHED_BATCH of sched(7),
 /// which preempts no worker when it wakes up. A thread of another policy than the usual one keeps that.
 pub fn in_background() {
-    // SAFETY: the parameter is plain data; 0 is the calling thread, and the policy takes no priority.
+    // SAFETY: the parameter is plain data; 0 is the calling thread, and the policy takes no priority. Rustix has no policies.
     unsafe {
         if libc::sched_getscheduler(0) == libc::SCHED_OTHER {
             let none: libc::sched_param = std::mem::zeroed();
@@ -62,13 +64,11 @@ pub fn permitted(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-fn check(result: libc::c_long, what: impl FnOnce() -> (String, &'static str)) -> Result<()> {
-    if result == 0 {
-        return Ok(());
-    }
-    let cause = io::Error::last_os_error();
-    let (what, help) = what();
-    Err(Error::System { what, cause, help })
+fn check(result: io::Result<()>, what: impl FnOnce() -> (String, &'static str)) -> Result<()> {
+    result.map_err(|cause| {
+        let (what, help) = what();
+        Error::System { what, cause, help }
+    })
 }
 
 /// An I/O priority as the kernel has it.
@@ -86,27 +86,15 @@ fn pin(cpus: &[u32]) -> Result<()> {
     if cpus.is_empty() {
         return Ok(());
     }
-    // SAFETY: the set is plain data; CPU_SET ignores what does not fit.
-    let result = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        for cpu in cpus {
-            libc::CPU_SET(*cpu as usize, &mut set);
-        }
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
-    };
+    let fits = |cpu: u32| (cpu as usize) < CpuSet::MAX_CPU;
+    let mut set = CpuSet::new();
+    cpus.iter().filter(|cpu| fits(**cpu)).for_each(|cpu| set.set(*cpu as usize));
     let what =
         || (format!("pinning to CPUs {cpus:?}"), "; name CPUs this process may use (nproc, taskset -p)");
-    check(result.into(), what)?;
+    check(sched_setaffinity(None, &set).map_err(io::Error::from), what)?;
     // The kernel silently drops CPUs that do not exist.
-    // SAFETY: the set is plain data that the call fills in.
-    let had = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set);
-        move |cpu: u32| {
-            (cpu as usize) < 8 * size_of::<libc::cpu_set_t>() && libc::CPU_ISSET(cpu as usize, &set)
-        }
-    };
-    match cpus.iter().find(|cpu| !had(**cpu)) {
+    let had = sched_getaffinity(None).unwrap_or_default();
+    match cpus.iter().find(|cpu| !fits(**cpu) || !had.is_set(**cpu as usize)) {
         None => Ok(()),
         Some(cpu) => {
             let (what, help) = (format!("pinning to CPU {cpu}"), what().1);
@@ -127,10 +115,9 @@ mod tests {
     }
 
     fn now() -> (i32, i64) {
+        let nice = rustix::process::getpriority_process(None).unwrap();
         // SAFETY: no pointers; 0 is the calling thread.
-        unsafe {
-            (libc::getpriority(libc::PRIO_PROCESS, 0), libc::syscall(libc::SYS_ioprio_get, WHO_PROCESS, 0))
-        }
+        (nice, unsafe { libc::syscall(libc::SYS_ioprio_get, WHO_PROCESS, 0) })
     }
 
     #[test]

@@ -11,6 +11,8 @@ use crate::{Error, Result};
 use loadstone_files::{Dir, Identity, Lock, Stat, lock, lock_patiently};
 use loadstone_plan::{Act, Advice, Backend, Plan, Prepare, Source, SyncMode, TargetKind};
 use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustix::fs::{self, FallocateFlags};
+use rustix::io::Errno;
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -141,6 +143,9 @@ fn uses_of(ops: &[loadstone_plan::Op], sets: &[&String], sum: &mut Use) {
 }
 
 /// Opens every target of the plan, or none: files that were made are removed again on an error.
+///
+/// # Errors
+/// When one cannot be opened or must not be used.
 pub fn open_all(plan: &Plan) -> Result<Vec<Open>> {
     let mut open = Vec::new();
     for target in &plan.targets {
@@ -167,15 +172,12 @@ pub fn advise_all(plan: &Plan, open: &[Open]) -> Result<()> {
     for (target, one) in plan.targets.iter().zip(open) {
         let advice = match target.advice {
             Advice::Normal => continue,
-            Advice::Random => libc::POSIX_FADV_RANDOM,
-            Advice::Sequential => libc::POSIX_FADV_SEQUENTIAL,
+            Advice::Random => fs::Advice::Random,
+            Advice::Sequential => fs::Advice::Sequential,
         };
-        // SAFETY: no pointers. It returns the error.
-        let refused = unsafe { libc::posix_fadvise(one.fd(), 0, 0, advice) };
-        if refused != 0 {
-            let e = io::Error::from_raw_os_error(refused);
-            return Err(Error::target_io(&one.path, "takes no advice (fadvise)", &e));
-        }
+        let file = one.file.as_ref().ok_or(Errno::BADF);
+        file.and_then(|file| fs::fadvise(file, 0, None, advice))
+            .map_err(|e| Error::target_io(&one.path, "takes no advice (fadvise)", &e.into()))?;
     }
     Ok(())
 }
@@ -487,14 +489,9 @@ fn stays_within(target: &loadstone_plan::Target, file: &File) -> Result<()> {
 
 /// Gives the file its size, with its space reserved where the file system can.
 fn reserve(file: &File, size: u64) -> io::Result<()> {
-    // SAFETY: no pointers.
-    if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, size as i64) } == 0 {
-        return Ok(());
-    }
-    let e = io::Error::last_os_error();
-    match e.raw_os_error() {
-        Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL) => file.set_len(size),
-        _ => Err(e),
+    match fs::fallocate(file, FallocateFlags::empty(), 0, size) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => file.set_len(size),
+        reserved => Ok(reserved?),
     }
 }
 
@@ -571,12 +568,14 @@ fn size_of(path: &Path, mut file: &File) -> Result<u64> {
 fn refuse_held(path: &Path, meta: &std::fs::Metadata, writes: bool) -> Result<()> {
     let (major, minor) = (libc::major(meta.rdev()), libc::minor(meta.rdev()));
     let number = format!("{major}:{minor}");
-    let mounts = loadstone_files::mount_table().unwrap_or_default();
-    if let Some(line) = mounts.lines().find(|l| l.split(' ').nth(2) == Some(number.as_str())) {
-        let at = line.split(' ').nth(4).unwrap_or("?");
+    let mounts = loadstone_files::mounts().unwrap_or_default();
+    if let Some(mount) = mounts.iter().find(|mount| mount.device == number) {
         return Err(Error::target(
             path,
-            format!("is mounted at {at}; unmount it first (it is refused even with `allow_destroy`)"),
+            format!(
+                "is mounted at {}; unmount it first (it is refused even with `allow_destroy`)",
+                mount.at.display()
+            ),
         ));
     }
     let sys = PathBuf::from(format!("/sys/dev/block/{number}"));

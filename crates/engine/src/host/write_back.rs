@@ -7,7 +7,6 @@ use crate::metrics::progress::{Phase, Progress};
 use loadstone_plan::{Backend, Plan, TargetKind};
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -74,8 +73,5 @@ fn settle(file: File, tree: bool, stop: &AtomicBool) -> io::Result<()> {
 }
 
 fn sync(file: &File, tree: bool) -> io::Result<()> {
-    let fd = file.as_raw_fd();
-    // SAFETY: no pointers; the descriptor is open.
-    let done = unsafe { if tree { libc::syncfs(fd) } else { libc::fdatasync(fd) } };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    Ok(if tree { rustix::fs::syncfs(file) } else { rustix::fs::fdatasync(file) }?)
 }

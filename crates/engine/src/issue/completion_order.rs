@@ -121,21 +121,7 @@ mod tests {
     use super::*;
 
     fn request(submitted: i64, completed: i64) -> Request {
-        Request {
-            due: 0,
-            offset: 0,
-            size: 1,
-            submitted,
-            completed,
-            flags: 0,
-            actor: 0,
-            tag: 0,
-            target: 0,
-            op: 0,
-            dsync: false,
-            object: 0,
-            other: 0,
-        }
+        Request { size: 1, submitted, completed, ..Request::default() }
     }
 
     #[test]

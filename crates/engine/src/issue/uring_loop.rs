@@ -79,6 +79,9 @@ pub struct Settings {
 
 /// Runs until the source ends, time is up or it is told to stop, and waits for everything in flight. Returns how many
 /// requests were due by then and did not go out.
+///
+/// # Errors
+/// When the ring or its memory cannot be had, or fails.
 pub fn many<const OPEN: bool>(
     context: &mut Context,
     feed: &mut Feed,
@@ -87,22 +90,7 @@ pub fn many<const OPEN: bool>(
     recorder: &mut Recorder,
 ) -> Result<Unissued> {
     let Settings { depth, mut order, mut pausing, mut search, mut flowing, logged, payload } = settings;
-    const NOTHING: Request = Request {
-        due: 0,
-        offset: 0,
-        size: 0,
-        submitted: 0,
-        completed: 0,
-        flags: 0,
-        actor: 0,
-        tag: 0,
-        target: 0,
-        op: 0,
-        dsync: false,
-        object: 0,
-        other: 0,
-    };
-    let slot = |buffers| Slot { request: NOTHING, intended: 0, issued: FREE, buffers };
+    let slot = |buffers| Slot { request: Request::default(), intended: 0, issued: FREE, buffers };
     // The kernel may write to the memory of what is in flight. So it is given back only where everything has come back,
     // and neither after an error nor by a panic.
     let enough = cells(depth as usize, &payload);

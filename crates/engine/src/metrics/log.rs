@@ -159,6 +159,9 @@ struct Written {
 }
 
 /// Starts the writer and makes one logger per recording thread.
+///
+/// # Errors
+/// When the file or its thread cannot be made.
 pub fn start(sink: Box<dyn Sink>, threads: usize) -> Result<(Log, Vec<Logger>)> {
     let (blocks, incoming) = sync_channel::<Block>(QUEUE);
     let (returns, spents): (Vec<_>, Vec<_>) = (0..threads).map(|_| sync_channel(4)).unzip();

@@ -20,6 +20,9 @@ pub struct LogFile {
 
 impl LogFile {
     /// A log of `plan` at `path`, which must not exist yet.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
     pub fn create(path: &Path, plan: &Plan) -> Result<LogFile> {
         let writer = parquet::Writer::with_columns(path, false, LEVEL, &["intended", "result"])?;
         let object = |(i, t): (usize, &loadstone_plan::Target)| Object {

@@ -524,21 +524,7 @@ mod tests {
     use super::*;
 
     fn request(op: u8) -> Request {
-        Request {
-            due: 0,
-            offset: 0,
-            size: 4096,
-            submitted: 0,
-            completed: 0,
-            flags: 0,
-            actor: 0,
-            tag: 0,
-            target: 0,
-            op,
-            dsync: false,
-            object: 0,
-            other: 0,
-        }
+        Request { size: 4096, op, ..Request::default() }
     }
 
     fn recorder(open: bool) -> (Recorder, Arc<Board>, Arc<AtomicU64>) {

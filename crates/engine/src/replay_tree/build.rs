@@ -11,7 +11,6 @@ use rustc_hash::FxHashMap;
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
@@ -168,10 +167,7 @@ fn build_all(
             return Ok(false);
         }
     }
-    // SAFETY: no pointers; the descriptor is open.
-    if unsafe { libc::syncfs(dir.as_raw_fd()) } != 0 {
-        return Err(Error::target_io(dir.path(), "cannot be made stable", &io::Error::last_os_error()));
-    }
+    rustix::fs::syncfs(dir).map_err(|e| Error::target_io(dir.path(), "cannot be made stable", &e.into()))?;
     Ok(true)
 }
 
@@ -213,6 +209,9 @@ pub struct Contents<'a> {
 
 impl Contents<'_> {
     /// Fills a new file from the memory that was prepared; `false` when stopped on the way.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
     pub fn write(&self, file: &File, size: u64, bytes: &mut [u8], progress: &Progress) -> io::Result<bool> {
         let (mut at, mut scratch) = (0, Vec::new());
         while at < size {

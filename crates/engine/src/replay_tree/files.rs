@@ -5,14 +5,14 @@ use crate::host::descriptors::{self, raise};
 use crate::host::names::relative;
 use crate::payload::{PayloadPlan, of_object};
 use crate::{Error, Result};
-use loadstone_files::{Links, open_at, parent, split};
+use loadstone_files::{Links, Place, open_at, parent, split};
 use loadstone_trace::claims::Claims;
 use loadstone_trace::tree::{Entry, Tree};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{
     AtomicU64,
@@ -145,6 +145,9 @@ impl Files {
     }
 
     /// Builds the tree; `false` when stopped on the way.
+    ///
+    /// # Errors
+    /// When something cannot be made, or what is there must not go.
     pub fn build(
         &self,
         progress: &crate::metrics::progress::Progress,
@@ -182,6 +185,9 @@ impl Files {
     }
 
     /// A new name in the root, for what was renamed or linked to one that the trace does not tell.
+    ///
+    /// # Errors
+    /// Never in practice: the name has no zero byte.
     pub fn untold(&self) -> io::Result<CString> {
         Ok(CString::new(format!(".untold.{}", self.untold.fetch_add(1, Relaxed)))?)
     }
@@ -192,17 +198,23 @@ impl Files {
     }
 
     /// The directory all is in.
-    pub fn root(&self) -> RawFd {
-        self.root.as_raw_fd()
+    pub fn root(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
     }
 
     /// The name of an object below the root.
+    ///
+    /// # Errors
+    /// ENAMETOOLONG where the trace has no name that a file may have.
     pub fn name(&self, object: u32) -> io::Result<&CString> {
         let name = self.names.get(object as usize).and_then(Option::as_ref);
         name.ok_or_else(|| io::Error::from_raw_os_error(libc::ENAMETOOLONG))
     }
 
     /// What a symbolic link at an object's name says to lead to another.
+    ///
+    /// # Errors
+    /// As [`Files::name`].
     pub fn leads(&self, link: u32, to: u32) -> io::Result<CString> {
         Ok(relative(self.name(to)?, self.name(link)?))
     }
@@ -217,23 +229,28 @@ impl Files {
         if self.is_led(object) { Links::Below } else { Links::Refused }
     }
 
-    /// The directory that an object's name lies in, none where that is the root, and the name's last component.
-    pub fn place(&self, object: u32) -> io::Result<(Option<Arc<OwnedFd>>, &CStr)> {
+    /// The directory that an object's name lies in, and the name's last component.
+    ///
+    /// # Errors
+    /// As [`Files::name`], and when the directory cannot be opened.
+    pub fn place(&self, object: u32) -> io::Result<(Place<'_>, &CStr)> {
         let name = self.name(object)?;
-        let (Some(_), last) = split(name) else { return Ok((None, name)) };
+        let (Some(_), last) = split(name) else { return Ok((Place::Root(self.root()), name)) };
         let home = self.homes.get(object as usize).copied().unwrap_or(u32::MAX);
         let shard = || self.shards[home as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner);
         let age = self.moved.load(Acquire);
         if let Some((dir, _)) = shard().homes.get(&home).filter(|(_, of)| *of == age) {
-            return Ok((Some(Arc::clone(dir)), last));
+            return Ok((Place::Below(Arc::clone(dir)), last));
         }
-        let dir = parent(self.root(), name, self.links(object))?.0.map(Arc::new);
+        let (dir, _) = parent(self.root(), name, self.links(object))?;
         let mut shard = shard();
         if shard.homes.len() >= self.most_homes && !shard.homes.contains_key(&home) {
             let one = shard.homes.keys().next().copied();
             one.map(|one| shard.homes.remove(&one));
         }
-        dir.iter().for_each(|dir| drop(shard.homes.insert(home, (Arc::clone(dir), age))));
+        if let Place::Below(dir) = &dir {
+            shard.homes.insert(home, (Arc::clone(dir), age));
+        }
         Ok((dir, last))
     }
 
@@ -245,6 +262,9 @@ impl Files {
     }
 
     /// Opens an object for an actor; what nobody will close is only kept as long as there is room.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
     pub fn open(&self, object: u32, actor: u32, flags: libc::c_int) -> io::Result<()> {
         let file = Arc::new(self.descriptor(object, flags)?);
         let (object, mut shard) = self.shard(object);
@@ -277,6 +297,9 @@ impl Files {
     }
 
     /// What an actor has open of an object: its own, else another's, else opened now and kept for a while.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
     pub fn held(&self, object: u32, actor: u32) -> io::Result<Arc<OwnedFd>> {
         {
             let (object, mut shard) = self.shard(object);

@@ -20,6 +20,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The tree that the requests of a trace found when it began.
+///
+/// # Errors
+/// When the trace cannot be read, or names no files.
 pub fn of_trace(path: &Path, options: &OpenOptions) -> Result<Tree> {
     let open = || -> Result<Reader> { Ok(loadstone_trace::open(&[path.into()], options)?) };
     // Names are known for sure once all was read.
@@ -65,6 +68,9 @@ impl Requests for AsTold<'_> {
 
 /// The tree that what is drawn from a model is to find: it is drawn once for the names, which are made up on the way, and
 /// once for what happens to them.
+///
+/// # Errors
+/// When the model cannot be drawn from, or is none of files.
 pub fn of_model(model: &Arc<Model>, seed: u64) -> Result<Tree> {
     let mut sampler = Sampler::new(Arc::clone(model), seed)?;
     let mut batch = Batch::default();

@@ -2,20 +2,33 @@
 
 use super::Files;
 use crate::backend::Perform;
-use crate::host::names::{access, followed};
+use crate::host::names::{access, followed, refused};
 use crate::payload::buffer::Pair;
 use crate::payload::{Payload, of_object};
 use crate::request::{FAILED, Request, lack};
 use loadstone_trace::{NO_OBJECT, Op, flag};
+use rustix::fs::{self, Access, AtFlags, FallocateFlags, FileType, Mode, RawDir, RenameFlags, SeekFrom};
+use rustix::fs::{Timespec, Timestamps, UTIME_NOW, XattrFlags};
+use rustix::io::Errno;
+use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::slice;
 use std::sync::Arc;
+
+/// Result of a call that returns nothing.
+type Done = rustix::io::Result<()>;
 
 /// Bytes asked for by a readdir: what the C library does.
 const ENTRIES: usize = 32 << 10;
 
 /// Name and content of the extended attribute that is set and read.
-const ATTRIBUTE: &std::ffi::CStr = c"user.loadstone";
+const ATTRIBUTE: &CStr = c"user.loadstone";
+
+/// Permissions of what is made.
+const DIRECTORY: Mode = Mode::from_bits_retain(0o755);
+const FILE: Mode = Mode::from_bits_retain(0o644);
 
 /// Performs requests on a tree, one at a time.
 pub struct Named {
@@ -29,12 +42,7 @@ impl Named {
         Named { files, buffers: Pair::new(payload) }
     }
 
-    /// The descriptor of the directory that a name lies in.
-    fn at(&self, dir: &Option<Arc<OwnedFd>>) -> RawFd {
-        dir.as_ref().map_or(self.files.root(), |dir| dir.as_raw_fd())
-    }
-
-    fn fd(&self, r: &Request) -> io::Result<Arc<std::os::fd::OwnedFd>> {
+    fn fd(&self, r: &Request) -> io::Result<Arc<OwnedFd>> {
         self.files.held(r.object, r.actor)
     }
 
@@ -43,7 +51,7 @@ impl Named {
         let (fd, size, offset) = (file.as_raw_fd(), r.size as usize, r.offset as i64);
         if !write {
             let (data, _) = self.buffers.for_read(size);
-            // SAFETY: the buffer holds `size` bytes.
+            // SAFETY: the buffer holds `size` bytes, or is null, which only the kernel can be handed.
             return done(unsafe { libc::pread(fd, data.cast(), size, offset) } as i64);
         }
         let number = of_object(self.files.first(r.object));
@@ -55,46 +63,40 @@ impl Named {
         {
             flags |= if r.flags & bit != 0 { how } else { 0 };
         }
-        // SAFETY: one iovec over `size` bytes.
+        // SAFETY: one iovec over `size` bytes, or none.
         done(unsafe { libc::pwritev2(fd, &part, 1, offset, flags) } as i64)
     }
 
     /// A call on the object's name, in the directory that it lies in.
-    fn named(
-        &self,
-        r: &Request,
-        mut call: impl FnMut(RawFd, *const libc::c_char) -> libc::c_int,
-    ) -> io::Result<i64> {
+    fn named(&self, r: &Request, call: impl FnOnce(BorrowedFd<'_>, &CStr) -> Done) -> io::Result<i64> {
         let (dir, name) = self.files.place(r.object)?;
-        done(i64::from(call(self.at(&dir), name.as_ptr())))
+        call(dir.as_fd(), name)?;
+        Ok(0)
     }
 
     /// A call on the names of both objects, each in its directory.
     fn pair(
         &self,
         r: &Request,
-        call: impl Fn(RawFd, *const libc::c_char, RawFd, *const libc::c_char) -> libc::c_int,
+        call: impl FnOnce((BorrowedFd<'_>, &CStr), (BorrowedFd<'_>, &CStr)) -> Done,
     ) -> io::Result<i64> {
         let (from, name) = self.files.place(r.object)?;
         if r.other == NO_OBJECT {
-            let new = self.files.untold()?;
-            return done(i64::from(call(self.at(&from), name.as_ptr(), self.files.root(), new.as_ptr())));
+            call((from.as_fd(), name), (self.files.root(), &self.files.untold()?))?;
+        } else {
+            let (to, new) = self.files.place(r.other)?;
+            call((from.as_fd(), name), (to.as_fd(), new))?;
         }
-        let (to, new) = self.files.place(r.other)?;
-        done(i64::from(call(self.at(&from), name.as_ptr(), self.at(&to), new.as_ptr())))
+        Ok(0)
     }
 
     /// A call on the object's descriptor.
-    fn described(&self, r: &Request, call: impl Fn(RawFd) -> libc::c_int) -> io::Result<i64> {
-        let file = self.fd(r)?;
-        done(i64::from(call(file.as_raw_fd())))
+    fn described(&self, r: &Request, call: impl FnOnce(&OwnedFd) -> Done) -> io::Result<i64> {
+        call(&*self.fd(r)?)?;
+        Ok(0)
     }
 
     /// Makes the call of a request.
-    ///
-    /// All unsafe calls are alike: names end with a zero byte and live as long as the call, buffers hold what is
-    /// asked for, descriptors are held open by the `Arc` of the file.
-    #[allow(clippy::undocumented_unsafe_blocks, reason = "said once for all of them")]
     fn call(&mut self, op: Op, r: &Request) -> io::Result<i64> {
         let failed = r.flags & FAILED != 0;
         match op {
@@ -117,28 +119,22 @@ impl Named {
                 Ok(0)
             }
             Op::Remove => {
-                let done = self.named(r, |dir, name| unsafe { libc::unlinkat(dir, name, 0) });
+                let done = self.named(r, |dir, name| fs::unlinkat(dir, name, AtFlags::empty()));
                 self.files.renewed(r.object);
                 done
             }
             Op::Rmdir => {
-                let done =
-                    self.named(r, |dir, name| unsafe { libc::unlinkat(dir, name, libc::AT_REMOVEDIR) });
+                let done = self.named(r, |dir, name| fs::unlinkat(dir, name, AtFlags::REMOVEDIR));
                 self.files.renewed(r.object);
                 done
             }
-            Op::Mkdir => self.named(r, |dir, name| unsafe { libc::mkdirat(dir, name, 0o755) }),
-            Op::Mknod => {
-                self.named(r, |dir, name| unsafe { libc::mknodat(dir, name, libc::S_IFREG | 0o644, 0) })
-            }
+            Op::Mkdir => self.named(r, |dir, name| fs::mkdirat(dir, name, DIRECTORY)),
+            Op::Mknod => self.named(r, |dir, name| fs::mknodat(dir, name, FileType::RegularFile, FILE, 0)),
             Op::Rename => {
                 // What kept one from being done in the trace may be what it must not replace.
-                let flags = if failed { libc::RENAME_NOREPLACE } else { 0 };
-                let done = self.pair(r, |from, name, to, new| unsafe {
-                    match flags {
-                        0 => libc::renameat(from, name, to, new),
-                        _ => libc::syscall(libc::SYS_renameat2, from, name, to, new, flags) as libc::c_int,
-                    }
+                let done = self.pair(r, |(from, name), (to, new)| match failed {
+                    false => fs::renameat(from, name, to, new),
+                    true => fs::renameat_with(from, name, to, new, RenameFlags::NOREPLACE),
                 });
                 self.files.renewed(r.object);
                 if r.other != NO_OBJECT {
@@ -146,28 +142,22 @@ impl Named {
                 }
                 done
             }
-            Op::Link => self.pair(r, |from, name, to, new| unsafe { libc::linkat(from, name, to, new, 0) }),
+            Op::Link => {
+                self.pair(r, |(from, name), (to, new)| fs::linkat(from, name, to, new, AtFlags::empty()))
+            }
             Op::Symlink => {
                 let to = match r.other {
                     NO_OBJECT => c"nowhere".to_owned(),
                     other => self.files.leads(r.object, other)?,
                 };
-                self.named(r, |dir, name| unsafe { libc::symlinkat(to.as_ptr(), dir, name) })
+                self.named(r, |dir, name| fs::symlinkat(&to, dir, name))
             }
             Op::Readlink => {
                 let mut content = [0u8; 4096];
-                let found = self.named(r, |dir, name| unsafe {
-                    libc::readlinkat(dir, name, content.as_mut_ptr().cast(), content.len()) as libc::c_int
-                });
-                found.map(|_| 0)
+                self.named(r, |dir, name| fs::readlinkat_raw(dir, name, &mut content[..]).map(drop))
             }
             Op::Stat | Op::Lookup => {
-                // SAFETY: plain data that the call fills in.
-                let mut found: libc::stat = unsafe { std::mem::zeroed() };
-                let found = &raw mut found;
-                self.named(r, |dir, name| unsafe {
-                    libc::fstatat(dir, name, found, libc::AT_SYMLINK_NOFOLLOW)
-                })
+                self.named(r, |dir, name| fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map(drop))
             }
             // Of a link of the trace what it leads to.
             Op::Access if self.files.is_led(r.object) => {
@@ -175,68 +165,57 @@ impl Named {
             }
             Op::Access => {
                 let (dir, name) = self.files.place(r.object)?;
-                match access(self.at(&dir), name, libc::F_OK) {
-                    0 => Ok(0),
-                    failed => Err(io::Error::from_raw_os_error(-failed as i32)),
-                }
+                access(dir.as_fd(), name, Access::EXISTS).map(|()| 0)
             }
-            Op::Setattr => self.named(r, |dir, name| unsafe {
-                libc::utimensat(dir, name, std::ptr::null(), libc::AT_SYMLINK_NOFOLLOW)
-            }),
+            Op::Setattr => {
+                let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+                let now = Timestamps { last_access: now, last_modification: now };
+                self.named(r, |dir, name| fs::utimensat(dir, name, &now, AtFlags::SYMLINK_NOFOLLOW))
+            }
             Op::Readdir | Op::Readdirplus => {
                 let file = self.fd(r)?;
                 let (data, _) = self.buffers.for_read(ENTRIES);
-                let fd = file.as_raw_fd();
+                if data.is_null() {
+                    return Err(Errno::FAULT.into());
+                }
                 // SAFETY: the buffer holds as many bytes.
-                let read = done(unsafe { libc::syscall(libc::SYS_getdents64, fd, data, ENTRIES) })?;
-                // Listed to its end; whoever lists it next begins anew.
-                if read == 0 {
-                    unsafe { libc::lseek(fd, 0, libc::SEEK_SET) };
+                let room = unsafe { slice::from_raw_parts_mut(data.cast::<MaybeUninit<u8>>(), ENTRIES) };
+                match RawDir::new(&file, room).next() {
+                    Some(read) => {
+                        read?;
+                    }
+                    // Listed to its end; whoever lists it next begins anew.
+                    None => drop(fs::seek(&file, SeekFrom::Start(0))),
                 }
                 Ok(0)
             }
-            Op::Truncate => self.described(r, |fd| unsafe { libc::ftruncate(fd, r.size as i64) }),
-            Op::Fallocate => self.described(r, |fd| unsafe {
-                libc::fallocate(fd, 0, r.offset as i64, (r.size as i64).max(1))
-            }),
-            Op::Sync | Op::Commit => self.described(r, |fd| unsafe { libc::fsync(fd) }),
-            Op::Datasync | Op::Flush => self.described(r, |fd| unsafe { libc::fdatasync(fd) }),
-            Op::Discard => self.described(r, |fd| unsafe {
-                let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-                libc::fallocate(fd, mode, r.offset as i64, (r.size as i64).max(1))
-            }),
+            Op::Truncate => self.described(r, |file| fs::ftruncate(file, r.size)),
+            Op::Fallocate | Op::Discard => {
+                let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+                let how = if op == Op::Discard { punch } else { FallocateFlags::empty() };
+                self.described(r, |file| fs::fallocate(file, how, r.offset, r.size.max(1)))
+            }
+            Op::Sync | Op::Commit => self.described(r, |file| fs::fsync(file)),
+            Op::Datasync | Op::Flush => self.described(r, |file| fs::fdatasync(file)),
             Op::Getxattr => {
                 let mut content = [0u8; 256];
-                let data = content.as_mut_ptr();
-                let found = self.described(r, |fd| unsafe {
-                    libc::fgetxattr(fd, ATTRIBUTE.as_ptr(), data.cast(), 256) as libc::c_int
-                });
-                match found {
+                self.described(r, |file| match fs::fgetxattr(file, ATTRIBUTE, &mut content[..]) {
                     // It was another one's in the trace, which is not here.
-                    Err(e) if e.raw_os_error() == Some(libc::ENODATA) => Ok(0),
-                    other => other.map(|_| 0),
-                }
+                    Err(Errno::NODATA) => Ok(()),
+                    found => found.map(drop),
+                })
             }
-            Op::Setxattr => self.described(r, |fd| unsafe {
-                libc::fsetxattr(fd, ATTRIBUTE.as_ptr(), ATTRIBUTE.as_ptr().cast(), 4, 0)
+            Op::Setxattr => self.described(r, |file| {
+                fs::fsetxattr(file, ATTRIBUTE, &ATTRIBUTE.to_bytes()[..4], XattrFlags::empty())
             }),
             Op::CopyRange => {
                 if r.other == NO_OBJECT {
                     return self.data(r, true);
                 }
                 let (from, to) = (self.files.held(r.other, r.actor)?, self.fd(r)?);
-                let (mut source, mut target) = (r.offset as i64, r.offset as i64);
-                // SAFETY: both positions outlive the call.
-                done(unsafe {
-                    libc::copy_file_range(
-                        from.as_raw_fd(),
-                        &raw mut source,
-                        to.as_raw_fd(),
-                        &raw mut target,
-                        r.size as usize,
-                        0,
-                    )
-                } as i64)
+                let (mut source, mut target) = (r.offset, r.offset);
+                let (source, target) = (Some(&mut source), Some(&mut target));
+                Ok(fs::copy_file_range(from, source, to, target, r.size as usize)? as i64)
             }
             Op::Mmap => {
                 let file = self.fd(r)?;
@@ -253,13 +232,10 @@ impl Named {
                 Ok(0)
             }
             Op::Fsstat | Op::Fsinfo | Op::Pathconf => {
-                // SAFETY: plain data that the call fills in.
-                let mut found: libc::statfs = unsafe { std::mem::zeroed() };
-                done(i64::from(unsafe { libc::fstatfs(self.files.root(), &mut found) }))
+                fs::fstatfs(self.files.root())?;
+                Ok(0)
             }
-            Op::TxnBegin | Op::TxnCommit | Op::TxnAbort => {
-                Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP))
-            }
+            Op::TxnBegin | Op::TxnCommit | Op::TxnAbort => Err(Errno::OPNOTSUPP.into()),
         }
     }
 }
@@ -274,21 +250,14 @@ impl Named {
         let second = r.flags & lack::NOTHING != 0 && Op::from_code(r.op) == Some(Op::Link);
         let object = if second { r.other } else { r.object };
         let (dir, name) = self.files.place(object)?;
-        let dir = self.at(&dir);
-        // SAFETY: the name ends with a zero byte.
-        let result = unsafe {
-            if r.flags & lack::NOTHING != 0 {
-                match libc::unlinkat(dir, name.as_ptr(), 0) {
-                    0 => 0,
-                    _ => libc::unlinkat(dir, name.as_ptr(), libc::AT_REMOVEDIR),
-                }
-            } else if r.flags & lack::DIRECTORY != 0 {
-                libc::mkdirat(dir, name.as_ptr(), 0o755)
-            } else {
-                libc::mknodat(dir, name.as_ptr(), libc::S_IFREG | 0o644, 0)
-            }
-        };
-        done(i64::from(result))?;
+        if r.flags & lack::NOTHING != 0 {
+            fs::unlinkat(&dir, name, AtFlags::empty())
+                .or_else(|_| fs::unlinkat(&dir, name, AtFlags::REMOVEDIR))?;
+        } else if r.flags & lack::DIRECTORY != 0 {
+            fs::mkdirat(&dir, name, DIRECTORY)?;
+        } else {
+            fs::mknodat(&dir, name, FileType::RegularFile, FILE, 0)?;
+        }
         self.files.renewed(object);
         Ok(())
     }
@@ -309,7 +278,7 @@ impl Perform for Named {
                 Err(e) if e.raw_os_error() == Some(libc::EINTR) => continue,
                 // It did in the trace, too.
                 Err(_) if failed => 0,
-                Err(e) => -i64::from(e.raw_os_error().unwrap_or(libc::EIO)),
+                Err(e) => refused(&e),
                 Ok(result) => {
                     if failed && !matches!(op, Op::Read | Op::Write) {
                         self.files.note_success();

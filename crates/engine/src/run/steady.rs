@@ -97,6 +97,9 @@ pub struct Watch {
 
 impl Watch {
     /// Looks at `board` from `start` on, on the clock, and stops the load once it is steady.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
     pub fn start(steady: Steady, board: Arc<Board>, progress: Arc<Progress>, start: i64) -> Result<Watch> {
         let ended = Arc::new(AtomicBool::new(false));
         let mine = ended.clone();
@@ -108,6 +111,9 @@ impl Watch {
     }
 
     /// Says that the run has ended; what came of it.
+    ///
+    /// # Errors
+    /// When the thread has failed.
     pub fn finish(self) -> Result<Steadied> {
         self.ended.store(true, Relaxed);
         self.handle.join().map_err(|_| Error::Thread("loadstone-steady".into()))

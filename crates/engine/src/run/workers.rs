@@ -27,7 +27,7 @@ use loadstone_content::seed::derive;
 use loadstone_plan::{Backend, Pace, Plan, Source, Steady, SyncMode, TargetKind};
 use loadstone_trace::Requests;
 use loadstone_trace::tree::Tree;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock, PoisonError};
@@ -73,6 +73,9 @@ pub struct Workers {
 
 impl Workers {
     /// Opens the sources and everything else that can fail before a target is touched.
+    ///
+    /// # Errors
+    /// When a worker cannot be put together.
     pub fn assemble(plan: &Plan) -> Result<Workers> {
         let mut members = Vec::new();
         if plan.workers.iter().any(|worker| matches!(worker.source, Source::Program { .. })) {
@@ -125,6 +128,9 @@ impl Workers {
     }
 
     /// Gives trees and sets their places.
+    ///
+    /// # Errors
+    /// When a directory cannot be opened again.
     pub fn plant(&mut self, plan: &Plan, targets: &[Open]) -> Result<()> {
         if let Some(world) = &mut self.world {
             world.plant(plan, targets)?;
@@ -142,6 +148,9 @@ impl Workers {
     }
 
     /// Builds all trees and sets; `false` when stopped on the way.
+    ///
+    /// # Errors
+    /// When sets or trees cannot be made.
     pub fn build(&self, progress: &Progress, seed: u64, payload_plan: &PayloadPlan) -> Result<bool> {
         if let Some(world) = &self.world
             && !world.build(progress, seed, payload_plan)?
@@ -170,11 +179,14 @@ impl Workers {
 
     /// Descriptors of trees and sets.
     pub fn held(&self) -> Vec<RawFd> {
-        let trees = self.members.iter().filter_map(|member| Some(member.files.as_ref()?.root()));
+        let trees = self.members.iter().filter_map(|member| Some(member.files.as_ref()?.root().as_raw_fd()));
         trees.chain(self.world.iter().flat_map(World::held)).collect()
     }
 
     /// Lets the workers run and waits for them.
+    ///
+    /// # Errors
+    /// When a thread cannot be started or fails.
     pub fn run(
         self,
         plan: &Plan,
@@ -428,7 +440,7 @@ fn levels(worker: usize, levels: Vec<Level>) -> impl Iterator<Item = WorkerLevel
 
 /// A clock and the user and system CPU time of this process, ns.
 fn cpu_time() -> (i64, i64) {
-    // SAFETY: `usage` is plain data the call fills in.
+    // SAFETY: `usage` is plain data the call fills in. Rustix has no getrusage(2).
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_SELF, &mut usage);

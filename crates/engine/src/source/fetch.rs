@@ -148,6 +148,9 @@ pub enum Next<'a> {
 }
 
 /// Starts fetching from `source`.
+///
+/// # Errors
+/// When its thread cannot be started, or what is read first fails.
 pub fn fetch(
     mut source: Box<dyn Requests>,
     mut placer: Placer,

@@ -8,9 +8,10 @@ use loadstone_content::seed::derive;
 use loadstone_model::{Model, Sampler};
 use loadstone_plan::{Arrival, Artefact, ArtefactKind, Backend, Order, Pace, Plan, Reading, Source};
 use loadstone_trace::{Batch, OpenOptions, Reader, Requests, Summary, flag};
+use rustix::fs::{Advice, fadvise};
 use serde::Serialize;
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -51,6 +52,9 @@ pub fn plain(plan: &Plan, i: usize) -> Option<Uniform> {
 }
 
 /// Opens the source of a worker.
+///
+/// # Errors
+/// When what it reads cannot be opened, or does not fit the plan.
 pub fn open(plan: &Plan, i: usize) -> Result<Opened> {
     let worker = &plan.workers[i];
     let refuse = |what: String| Err(Error::Request { worker: i, row: 0, what });
@@ -132,6 +136,9 @@ pub fn named<'a>(plan: &'a Plan, id: &str) -> &'a Artefact {
 }
 
 /// How a plan has a trace read, as its reader takes it.
+///
+/// # Errors
+/// When an option of the reading cannot be.
 pub fn options(reading: &Reading) -> Result<OpenOptions> {
     let told = serde_json::to_value(reading).and_then(serde_json::from_value);
     told.map_err(|e| Error::Reading(e.to_string()))
@@ -201,10 +208,8 @@ impl Requests for Unkept {
         // What the kernel reads ahead of one file is left to it until all was read.
         let read = if more && self.files.len() == 1 { self.reader.progress().0 } else { 0 };
         for file in &self.files {
-            // SAFETY: no pointers. Bytes from the start, 0 for all; where it is refused, pages stay.
-            unsafe {
-                libc::posix_fadvise(file.as_raw_fd(), 0, read.cast_signed(), libc::POSIX_FADV_DONTNEED)
-            };
+            // Bytes from the start, or all; where it is refused, pages stay.
+            let _ = fadvise(file, 0, NonZeroU64::new(read), Advice::DontNeed);
         }
         Ok(more)
     }

@@ -42,6 +42,9 @@ pub struct Placer {
 
 impl Placer {
     /// For worker number `worker` of `plan`; target numbers are positions in `plan.targets`.
+    ///
+    /// # Errors
+    /// When what the plan maps to a target does not fit it.
     pub fn new(plan: &Plan, worker: usize) -> Result<Placer> {
         let w: &Worker = &plan.workers[worker];
         let mut slots = Vec::new();
@@ -118,6 +121,9 @@ impl Placer {
     }
 
     /// Appends the rows `range` of `batch` to `out`.
+    ///
+    /// # Errors
+    /// When a request fits no target.
     pub fn place(
         &mut self,
         batch: &Batch,

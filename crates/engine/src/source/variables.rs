@@ -143,6 +143,9 @@ pub struct Variables(Vec<Source>);
 
 impl Variables {
     /// Of a checked plan; a law that cannot be drawn from after all gives its name back.
+    ///
+    /// # Errors
+    /// When a variable cannot be drawn from.
     pub fn new(variables: &[Variable]) -> std::result::Result<Variables, String> {
         let sources = variables.iter().map(|variable| {
             let refused = || variable.id.clone();

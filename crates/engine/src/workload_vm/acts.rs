@@ -7,13 +7,17 @@
 
 use super::code::Step;
 use super::machine::{End, Machine, Slot};
+use crate::backend::again;
 use crate::fileset::Set;
-use crate::host::names::{access, access_followed, failure, followed, opened, refused, relative};
-use loadstone_files::{Links, Parents};
+use crate::host::names::{access, access_followed, call, followed, refused, relative};
+use loadstone_files::{Links, Parents, open_at};
 use loadstone_plan::Act;
+use rustix::fs::{self, Access, Advice, AtFlags, FallocateFlags, FileType, Mode, RawDir};
+use rustix::io::Errno;
 use std::ffi::CStr;
-use std::io::Write;
-use std::os::fd::{AsRawFd, RawFd};
+use std::io::{self, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, RawFd};
 
 /// Direct transfers begin and end at multiples of this, which every device takes.
 pub const ALIGNED: u64 = 4096;
@@ -35,21 +39,6 @@ fn attribute(number: u64, room: &mut [u8; NAMED]) -> &CStr {
     CStr::from_bytes_until_nul(room).unwrap_or_default()
 }
 
-/// Makes a call again when a signal interrupted it: its result, or a negative errno.
-#[inline(always)]
-pub fn call(mut once: impl FnMut() -> i64) -> i64 {
-    loop {
-        let done = once();
-        if done >= 0 {
-            return done;
-        }
-        let failed = failure();
-        if failed != -i64::from(libc::EINTR) {
-            return failed;
-        }
-    }
-}
-
 /// The number of a set's directory among those of all sets.
 fn directory(set: usize, home: u32) -> u64 {
     (set as u64) << 32 | u64::from(home)
@@ -60,29 +49,27 @@ impl<'a> Machine<'a> {
         &self.world.sets[step.set]
     }
 
-    fn root(&self, step: &Step) -> RawFd {
-        self.world.roots[step.set]
+    fn root(&self, step: &Step) -> Option<BorrowedFd<'a>> {
+        self.world.root(step.set)
     }
 
     /// Whether nothing is to be done at all.
     fn is_null(&self, step: &Step) -> bool {
-        self.root(step) < 0
+        self.root(step).is_none()
     }
 
-    /// Makes a call in the directory that an entry of a set lies in, on the name's last component: its result, or a
-    /// negative errno; nothing is done on `null`.
+    /// Makes a call in the directory that an entry of a set lies in, on the name's last component: 0, or a negative
+    /// errno; nothing is done on `null`.
     fn in_place(
         parents: &mut Parents,
-        (root, set): (RawFd, usize),
+        (root, set): (Option<BorrowedFd<'_>>, usize),
         (name, home): (&CStr, u32),
         links: Links,
-        mut once: impl FnMut(RawFd, &CStr) -> i64,
+        mut once: impl FnMut(BorrowedFd<'_>, &CStr) -> io::Result<()>,
     ) -> i64 {
-        if root < 0 {
-            return 0;
-        }
+        let Some(root) = root else { return 0 };
         match parents.place(root, name, directory(set, home), links) {
-            Ok((dir, name)) => call(|| once(dir, name)),
+            Ok((dir, name)) => call(|| once(dir.as_fd(), name).map(|()| 0)),
             Err(e) => refused(&e),
         }
     }
@@ -140,20 +127,19 @@ impl<'a> Machine<'a> {
         self.turn
     }
 
-    /// Opens a held file: the descriptor (-1 on `null`), or a negative errno.
+    /// Opens a held file: the descriptor (0 on `null`), or a negative errno.
     fn opened(&mut self, step: &Step, file: u32, flags: libc::c_int) -> i64 {
-        if self.is_null(step) {
-            return 0;
-        }
-        let (set, root) = (self.set(step), self.root(step));
+        let set = self.set(step);
+        let Some(root) = self.root(step) else { return 0 };
         let name = set.file_path(file, &mut self.rooms[0]);
         let flags = set.access | step.flags | flags;
-        let fd = opened(root, name, flags, set.links);
-        if fd >= 0 && step.no_readahead {
-            // SAFETY: no pointers.
-            unsafe { libc::posix_fadvise(fd as RawFd, 0, 0, libc::POSIX_FADV_RANDOM) };
-        }
-        fd
+        call(|| {
+            let file = open_at(root, name, flags, 0o644, set.links)?;
+            if step.no_readahead {
+                let _ = fs::fadvise(&file, 0, None, Advice::Random);
+            }
+            Ok(i64::from(file.into_raw_fd()))
+        })
     }
 
     fn keep(&mut self, step: &Step, slot: usize, file: u32, fd: i64) {
@@ -172,8 +158,8 @@ impl<'a> Machine<'a> {
         self.maps[slot] = None;
         let flushed = self.flush(slot);
         self.streams[slot] = None;
-        // SAFETY: no pointers; the descriptor is this thread's own.
-        let done = if fd < 0 { 0 } else { call(|| i64::from(unsafe { libc::close(fd) })) };
+        // SAFETY: no pointers; the descriptor is this thread's own. Dropping one would not tell what failed.
+        let done = if fd < 0 { 0 } else { again(|| i64::from(unsafe { libc::close(fd) })) };
         let done = if flushed < 0 { flushed } else { done };
         self.world.sets[set].files.release(file);
         done
@@ -331,12 +317,10 @@ impl<'a> Machine<'a> {
         // Somebody else uses it.
         let Some(file) = file else { return self.look() };
         let (set, root) = (self.set(step), self.root(step));
-        self.parents.tidy();
         let issued = self.begin().inspect_err(|_| files.settle(file, true, 0))?;
         let name = (set.file_path(file, &mut self.rooms[0]), set.home(file));
         let result = Self::in_place(&mut self.parents, (root, step.set), name, set.links, |dir, name| {
-            // SAFETY: the name ends with a zero byte.
-            i64::from(unsafe { libc::unlinkat(dir, name.as_ptr(), 0) })
+            Ok(fs::unlinkat(dir, name, AtFlags::empty())?)
         });
         self.done(step, issued, result);
         if let Some(contents) = self.world.contents.as_ref().filter(|_| result >= 0) {
@@ -347,29 +331,20 @@ impl<'a> Machine<'a> {
     }
 
     fn stat(&mut self, step: &Step) -> Result<(), End> {
-        // SAFETY: plain data that the call fills in.
-        let mut found: libc::stat = unsafe { std::mem::zeroed() };
         let slot = self.slots[step.slot];
         if step.slot > 0 && slot.open {
             let issued = self.begin()?;
-            let fd = slot.fd;
-            // SAFETY: `found` outlives the call.
-            let result = if fd < 0 { 0 } else { call(|| i64::from(unsafe { libc::fstat(fd, &mut found) })) };
+            let result = slot.file().map_or(0, |file| call(|| Ok(fs::fstat(file).map(|_| 0)?)));
             self.done(step, issued, result);
             return Ok(());
         }
         let file = self.hold(step)?;
         let result = self.on_name(step, file, |(dir, name), (root, whole), links| {
-            // SAFETY: the name ends with a zero byte, and `found` outlives the call.
-            let done = unsafe { libc::fstatat(dir, name.as_ptr(), &mut found, libc::AT_SYMLINK_NOFOLLOW) };
-            if links == Links::Refused || done < 0 || found.st_mode & libc::S_IFMT != libc::S_IFLNK {
-                return i64::from(done);
+            let found = fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            if links == Links::Below && FileType::from_raw_mode(found.st_mode).is_symlink() {
+                fs::fstat(followed(root, whole)?)?;
             }
-            match followed(root, whole) {
-                // SAFETY: `found` outlives the call.
-                Ok(file) => i64::from(unsafe { libc::fstat(file.as_raw_fd(), &mut found) }),
-                Err(e) => refused(&e),
-            }
+            Ok(())
         });
         self.set(step).files.release(file);
         result
@@ -381,15 +356,14 @@ impl<'a> Machine<'a> {
         &mut self,
         step: &Step,
         file: u32,
-        mut once: impl FnMut((RawFd, &CStr), (RawFd, &CStr), Links) -> i64,
+        mut once: impl FnMut((BorrowedFd<'_>, &CStr), (BorrowedFd<'_>, &CStr), Links) -> io::Result<()>,
     ) -> Result<(), End> {
         let (set, root) = (self.set(step), self.root(step));
         let name = set.file_path(file, &mut self.rooms[0]);
-        self.parents.tidy();
         let now = self.context.clock.now();
         let place = (name, set.home(file));
         let result = Self::in_place(&mut self.parents, (root, step.set), place, set.links, |dir, last| {
-            once((dir, last), (root, name), set.links)
+            root.map_or(Ok(()), |root| once((dir, last), (root, name), set.links))
         });
         self.done(step, now, result);
         self.begin().map(|_| ())
@@ -397,18 +371,13 @@ impl<'a> Machine<'a> {
 
     fn named(&mut self, step: &Step) -> Result<(), End> {
         let asked = self.number(step.value) as libc::c_int;
-        let asked = if asked > 0 { asked } else { libc::R_OK };
+        let asked = if asked > 0 { Access::from_bits_retain(asked as u32) } else { Access::READ_OK };
         let file = self.hold(step)?;
         let mut content = [0u8; 4096];
         let result = self.on_name(step, file, |(dir, name), (root, whole), links| match (step.act, links) {
             (Act::Access, Links::Below) => access_followed(root, whole, asked),
             (Act::Access, Links::Refused) => access(dir, name, asked),
-            // SAFETY: the name ends with a zero byte, and the room is as large as is said.
-            _ => unsafe {
-                let found =
-                    libc::readlinkat(dir, name.as_ptr(), content.as_mut_ptr().cast(), content.len()) as i64;
-                found.min(0)
-            },
+            _ => Ok(fs::readlinkat_raw(dir, name, &mut content[..]).map(drop)?),
         });
         self.set(step).files.release(file);
         result
@@ -425,15 +394,11 @@ impl<'a> Machine<'a> {
     }
 
     fn synced(&mut self, step: &Step, slot: usize) -> i64 {
-        let Slot { fd, set, file, .. } = self.slots[slot];
-        if fd < 0 {
-            return 0;
-        }
-        self.buffers.for_sync(self.world.number(set, file));
-        // SAFETY: no pointers.
-        let once =
-            || unsafe { if step.act == Act::Datasync { libc::fdatasync(fd) } else { libc::fsync(fd) } };
-        let result = call(|| i64::from(once()));
+        let state = self.slots[slot];
+        let Some(file) = state.file() else { return 0 };
+        self.buffers.for_sync(self.world.number(state.set, state.file));
+        let once = || if step.act == Act::Datasync { fs::fdatasync(file) } else { fs::fsync(file) };
+        let result = call(|| Ok(once().map(|()| 0)?));
         self.buffers.ended(result, false);
         result
     }
@@ -454,21 +419,15 @@ impl<'a> Machine<'a> {
         let (removes, stats) = (step.act == Act::Rmdir, step.act == Act::Stat);
         let found = set.leaves.claim_any(removes || stats, &mut self.random);
         let leaf = found.ok_or_else(|| End::NoFile(step.name.clone()))?;
-        self.parents.tidy();
         let issued = self.begin().inspect_err(|_| set.leaves.settle(leaf, removes || stats, 0))?;
         let name = (set.leaf_path(leaf, &mut self.rooms[0]), set.leaf_home(leaf));
-        let result =
-            Self::in_place(&mut self.parents, (root, step.set), name, set.links, |dir, name| unsafe {
-                // SAFETY: the name ends with a zero byte, and what is found is plain data that outlives the call.
-                i64::from(match step.act {
-                    Act::Rmdir => libc::unlinkat(dir, name.as_ptr(), libc::AT_REMOVEDIR),
-                    Act::Stat => {
-                        let mut found: libc::stat = std::mem::zeroed();
-                        libc::fstatat(dir, name.as_ptr(), &mut found, libc::AT_SYMLINK_NOFOLLOW)
-                    }
-                    _ => libc::mkdirat(dir, name.as_ptr(), 0o755),
-                })
-            });
+        let result = Self::in_place(&mut self.parents, (root, step.set), name, set.links, |dir, name| {
+            Ok(match step.act {
+                Act::Rmdir => fs::unlinkat(dir, name, AtFlags::REMOVEDIR),
+                Act::Stat => fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map(drop),
+                _ => fs::mkdirat(dir, name, Mode::from_raw_mode(0o755)),
+            }?)
+        });
         self.done(step, issued, result);
         set.leaves.settle(leaf, stats || (result >= 0) != removes, 0);
         Ok(())
@@ -479,18 +438,15 @@ impl<'a> Machine<'a> {
         let directory = set.any_directory(&mut self.random);
         let name = set.directory_path(directory, &mut self.rooms[0]);
         let issued = self.context.clock.now();
-        let result = if root < 0 {
-            0
-        } else {
+        let result = root.map_or(0, |root| {
             let (data, _) = self.buffers.for_read(LISTING);
             if data.is_null() {
-                -i64::from(libc::ENOMEM)
-            } else {
-                // SAFETY: the buffer holds as many bytes.
-                let data = unsafe { std::slice::from_raw_parts_mut(data, LISTING) };
-                listed(root, name, data, step.act == Act::Readdirplus)
+                return -i64::from(libc::ENOMEM);
             }
-        };
+            // SAFETY: the buffer holds as many bytes.
+            let room = unsafe { std::slice::from_raw_parts_mut(data.cast::<MaybeUninit<u8>>(), LISTING) };
+            listed(root, name, room, step.act == Act::Readdirplus).unwrap_or_else(|e| refused(&e))
+        });
         self.done(step, issued, result);
         self.begin().map(|_| ())
     }
@@ -512,27 +468,27 @@ impl<'a> Machine<'a> {
         let [room, other_room] = &mut *self.rooms;
         let (name, new) = (set.file_path(from, room), set.file_path(to, other_room));
         let leads = (step.act == Act::Symlink).then(|| relative(name, new));
-        self.parents.tidy();
         let issued = self.context.clock.now();
         // Where a link is made, what it leads to is not looked at.
         let source = match (&leads, root) {
-            (Some(_), _) | (None, ..0) => Ok((root, name)),
-            _ => self.parents.place(root, name, directory(step.set, set.home(from)), set.links),
-        };
-        let result = match source {
-            Err(e) => refused(&e),
-            Ok((old, name)) => {
-                let new = (new, set.home(to));
-                Self::in_place(&mut self.parents, (root, step.set), new, set.links, |dir, new| unsafe {
-                    // SAFETY: names end with a zero byte.
-                    i64::from(match (step.act, &leads) {
-                        (Act::Rename, _) => libc::renameat(old, name.as_ptr(), dir, new.as_ptr()),
-                        (_, Some(leads)) => libc::symlinkat(leads.as_ptr(), dir, new.as_ptr()),
-                        _ => libc::linkat(old, name.as_ptr(), dir, new.as_ptr(), 0),
-                    })
-                })
+            (None, Some(root)) => {
+                let home = directory(step.set, set.home(from));
+                self.parents.place(root, name, home, set.links).map(Some)
             }
+            _ => Ok(None),
         };
+        let result = source.map(|source| {
+            let new = (new, set.home(to));
+            Self::in_place(&mut self.parents, (root, step.set), new, set.links, |dir, new| {
+                Ok(match (&source, &leads) {
+                    (Some((old, name)), _) if renames => fs::renameat(old, *name, dir, new),
+                    (Some((old, name)), _) => fs::linkat(old, *name, dir, new, AtFlags::empty()),
+                    (None, Some(leads)) => fs::symlinkat(leads, dir, new),
+                    (None, None) => Ok(()),
+                }?)
+            })
+        });
+        let result = result.unwrap_or_else(|e| refused(&e));
         self.done(step, issued, result);
         if let Some(contents) = self.world.contents.as_ref().filter(|_| result >= 0) {
             match leads {
@@ -549,7 +505,7 @@ impl<'a> Machine<'a> {
         let (size, number) =
             (self.number(step.size).max(0.0) as u64, self.number(step.value).max(0.0) as u64);
         let Some(slot) = self.ready_slot(step)? else { return Ok(()) };
-        let Slot { fd, file, .. } = self.slots[slot];
+        let (state, file) = (self.slots[slot], self.slots[slot].file);
         let from = match step.act {
             Act::Fallocate if step.random => self.by_chance(step, file, size).0,
             _ => 0,
@@ -559,21 +515,21 @@ impl<'a> Machine<'a> {
         let length = size.min(LARGEST) as usize;
         let data = self.buffers.any(length.max(1));
         let issued = self.begin()?;
-        // SAFETY: the buffer holds `length` bytes, the name ends with a zero byte.
-        let mut once = || unsafe {
-            match step.act {
-                Act::Truncate => i64::from(libc::ftruncate(fd, size as i64)),
-                Act::Fallocate => i64::from(libc::fallocate(fd, 0, from as i64, size.max(1) as i64)),
-                Act::Setxattr => i64::from(libc::fsetxattr(fd, attribute.as_ptr(), data.cast(), length, 0)),
-                _ => (libc::fgetxattr(fd, attribute.as_ptr(), data.cast_mut().cast(), length) as i64).min(0),
-            }
-        };
-        let result = match step.act {
-            _ if fd < 0 => 0,
+        let (fd, none) = (state.fd, FallocateFlags::empty());
+        let result = state.file().map_or(0, |file| match step.act {
+            Act::Truncate => call(|| Ok(fs::ftruncate(file, size).map(|()| 0)?)),
+            Act::Fallocate => call(|| Ok(fs::fallocate(file, none, from, size.max(1)).map(|()| 0)?)),
             // What the kernel says, too.
             Act::Setxattr if size > LARGEST => -i64::from(libc::E2BIG),
-            _ => call(&mut once),
-        };
+            // SAFETY: the buffer holds `length` bytes or is null, which only the kernel can be handed.
+            Act::Setxattr => again(|| unsafe {
+                i64::from(libc::fsetxattr(fd, attribute.as_ptr(), data.cast(), length, 0))
+            }),
+            // SAFETY: as above.
+            _ => again(|| unsafe {
+                (libc::fgetxattr(fd, attribute.as_ptr(), data.cast_mut().cast(), length) as i64).min(0)
+            }),
+        });
         self.done(step, issued, result);
         if step.act == Act::Truncate
             && let Some(ledger) = self.buffers.ledger(self.world.number(step.set, file))
@@ -584,41 +540,33 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Lists a directory from beginning to end, and asks for the attributes of all in it if wanted: bytes of names, or a
-/// negative errno.
-fn listed(root: RawFd, name: &CStr, room: &mut [u8], attributes: bool) -> i64 {
-    let fd = opened(root, name, libc::O_RDONLY | libc::O_DIRECTORY, Links::Refused);
-    if fd < 0 {
-        return fd;
-    }
-    let mut bytes = 0;
-    let result = loop {
-        // SAFETY: the room is as large as is said.
-        let read = call(|| unsafe { libc::syscall(libc::SYS_getdents64, fd, room.as_mut_ptr(), room.len()) });
-        if read <= 0 {
-            break read;
-        }
-        let mut at = 0;
-        // An entry is an inode, an offset, its length, its type and its name (getdents64(2)).
-        while at + 19 <= read as usize {
-            let length = usize::from(u16::from_le_bytes([room[at + 16], room[at + 17]]));
-            if length < 20 || at + length > read as usize {
-                break;
-            }
-            let Ok(entry) = CStr::from_bytes_until_nul(&room[at + 19..at + length]) else { break };
-            bytes += entry.to_bytes().len() as i64;
-            if attributes && entry != c"." && entry != c".." {
-                // SAFETY: plain data that the call fills in; the name ends with a zero byte. What has gone since it was
-                // listed is no failure.
-                unsafe {
-                    let mut found: libc::stat = std::mem::zeroed();
-                    libc::fstatat(fd as RawFd, entry.as_ptr(), &mut found, libc::AT_SYMLINK_NOFOLLOW);
-                }
-            }
-            at += length;
+/// Lists a directory from beginning to end, and asks for the attributes of all in it if wanted: bytes of names.
+fn listed(
+    root: BorrowedFd<'_>,
+    name: &CStr,
+    room: &mut [MaybeUninit<u8>],
+    attributes: bool,
+) -> io::Result<i64> {
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY;
+    let directory = loop {
+        match open_at(root, name, flags, 0, Links::Refused) {
+            Err(e) if e.raw_os_error() == Some(libc::EINTR) => {}
+            opened => break opened?,
         }
     };
-    // SAFETY: no pointers; opened above.
-    unsafe { libc::close(fd as RawFd) };
-    if result < 0 { result } else { bytes }
+    let mut bytes = 0;
+    let mut entries = RawDir::new(&directory, room);
+    while let Some(entry) = entries.next() {
+        let entry = match entry {
+            Err(Errno::INTR) => continue,
+            entry => entry?,
+        };
+        let name = entry.file_name();
+        bytes += name.to_bytes().len() as i64;
+        if attributes && name != c"." && name != c".." {
+            // What has gone since it was listed is no failure.
+            let _ = fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW);
+        }
+    }
+    Ok(bytes)
 }

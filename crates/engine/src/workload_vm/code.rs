@@ -169,6 +169,9 @@ impl Names {
 
 impl Code {
     /// The program of a worker of a checked plan.
+    ///
+    /// # Errors
+    /// When a step names what is not there, or an archive cannot be unpacked.
     pub fn new(plan: &Plan, worker: usize, names: &mut Names) -> Result<Code, String> {
         let Source::Program { ops, memory } = &plan.workers[worker].source else {
             return Err("is no program".into());
@@ -217,7 +220,7 @@ impl Code {
         let Some(tie) = tie else {
             return Err(format!("the op {:?} is for {:?}, which waits for nothing", op.name, target()));
         };
-        if let Some(why) = op.archive.as_deref().and_then(super::extract::unfit) {
+        if let Some(why) = op.archive.as_deref().and_then(super::extract::packed::unfit) {
             return Err(format!("the op {:?}: {why}", op.name));
         }
         let mut flags = 0;

@@ -1,9 +1,9 @@
 //! One thread of a program: its steps in order, over and over, until the run is over or it has come to its end.
 
-use super::aio::Writes;
+use super::aio::writes::Writes;
 use super::code::{Code, OTHER, Step};
 use super::span::Span;
-use super::stdio::Stream;
+use super::stdio::stream::Stream;
 use super::tally::Tally;
 use super::world::World;
 use crate::backend::mapped::Mapping;
@@ -22,7 +22,7 @@ use loadstone_files::Parents;
 use loadstone_plan::{Act, Until};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
-use std::os::fd::RawFd;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Stands for a transfer of fewer bytes than asked for, among negative errnos.
@@ -44,6 +44,15 @@ pub struct Slot {
     pub began: u64,
     /// errno of the last open if that failed, else 0.
     pub refused: i32,
+}
+
+impl Slot {
+    /// What is open in it; nothing on `null`.
+    #[inline(always)]
+    pub fn file(&self) -> Option<BorrowedFd<'_>> {
+        // SAFETY: it is closed with its slot alone, and no slot is used meanwhile.
+        (self.fd >= 0).then(|| unsafe { BorrowedFd::borrow_raw(self.fd) })
+    }
 }
 
 /// Why a thread goes on no longer.

@@ -7,7 +7,6 @@
 mod acts;
 mod aio;
 mod code;
-mod content_map;
 mod extract;
 mod machine;
 mod maps;

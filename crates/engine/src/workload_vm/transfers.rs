@@ -1,10 +1,13 @@
 //! Transfers of programs by system calls.
 
-use super::acts::{ALIGNED, call};
+use super::acts::ALIGNED;
 use super::code::Step;
 use super::machine::{End, FEWER, Machine, Slot};
+use crate::backend::again;
+use crate::host::names::call;
 use crate::source::random::below;
 use loadstone_plan::{Act, MAX_TRANSFER};
+use rustix::fs::{SeekFrom, copy_file_range, seek};
 
 /// Byte beyond which no file reaches, and from which on sums with sizes are still numbers: the system refuses it.
 const FARTHEST: f64 = (1u64 << 62) as f64;
@@ -60,7 +63,7 @@ impl Machine<'_> {
             let mut once = |at: u64| {
                 let (data, _) = self.buffers.for_read_of(length, file, at);
                 // SAFETY: the buffer holds `length` bytes.
-                let result = call(|| unsafe { libc::pread(fd, data.cast(), length, at as i64) } as i64);
+                let result = again(|| unsafe { libc::pread(fd, data.cast(), length, at as i64) } as i64);
                 self.buffers.ended(result, false);
                 result
             };
@@ -80,12 +83,11 @@ impl Machine<'_> {
             at = 0;
         }
         if append {
-            // SAFETY: no pointers.
-            at = call(|| unsafe { libc::lseek(fd, 0, libc::SEEK_END) }).max(0) as u64;
+            at = state.file().map_or(0, |file| seek(file, SeekFrom::End(0)).unwrap_or(0));
         }
         let data = self.data(step, state, length, at);
         // SAFETY: the buffer holds `length` bytes.
-        let result = call(|| unsafe { libc::pwrite(fd, data.cast(), length, at as i64) } as i64);
+        let result = again(|| unsafe { libc::pwrite(fd, data.cast(), length, at as i64) } as i64);
         self.buffers.ended(result, false);
         self.done(step, issued, short(result, size));
         self.moved_to(slot, at, result, placed);
@@ -140,11 +142,11 @@ impl Machine<'_> {
             let result = if writes {
                 let data = self.data(step, state, size, moved);
                 // SAFETY: the buffer holds `size` bytes.
-                call(|| unsafe { libc::pwrite(state.fd, data.cast(), size, moved as i64) } as i64)
+                again(|| unsafe { libc::pwrite(state.fd, data.cast(), size, moved as i64) } as i64)
             } else {
                 let (data, _) = self.buffers.for_read_of(size, file, moved);
                 // SAFETY: the buffer holds `size` bytes.
-                call(|| unsafe { libc::pread(state.fd, data.cast(), size, moved as i64) } as i64)
+                again(|| unsafe { libc::pread(state.fd, data.cast(), size, moved as i64) } as i64)
             };
             self.buffers.ended(result, false);
             if result <= 0 {
@@ -173,18 +175,18 @@ impl Machine<'_> {
         let Some(slot) = self.ready_slot(step)? else { return Ok(()) };
         let target = self.slots[slot];
         let issued = self.begin()?;
-        if target.fd < 0 {
+        let (Some(source_file), Some(target_file)) = (source.file(), target.file()) else {
             self.done(step, issued, size as i64);
             return Ok(());
-        }
+        };
         let file = self.world.number(target.set, target.file);
         let mut copied = |at: u64| {
-            let (mut from, mut to) = (at as i64, at as i64);
+            let (mut from, mut to) = (at, at);
             // What the other file has there is not what this one should have.
             self.buffers.for_discard(size as usize, file, at);
-            // SAFETY: both positions outlive the call.
-            let result = call(|| unsafe {
-                libc::copy_file_range(source.fd, &mut from, target.fd, &mut to, size as usize, 0) as i64
+            let result = call(|| {
+                let (from, to) = (Some(&mut from), Some(&mut to));
+                Ok(copy_file_range(source_file, from, target_file, to, size as usize)? as i64)
             });
             self.buffers.ended(result, false);
             result

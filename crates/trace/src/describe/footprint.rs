@@ -1,5 +1,6 @@
 //! How many distinct 4 KiB blocks are touched: exact while it fits, then a known sample of regions.
 
+use crate::recency::mix;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -56,14 +57,6 @@ impl Default for Footprint {
     fn default() -> Self {
         Footprint { regions: FxHashMap::default(), bytes: 0, most: MOST_BYTES, sampling: 0, skipped: 0 }
     }
-}
-
-/// A hash whose low bits choose the sampled regions (splitmix64's finaliser, Steele et al. 2014).
-fn hash(object: u32, region: u64) -> u64 {
-    let mut x = region ^ (u64::from(object) << 44) ^ 0x9e37_79b9_7f4a_7c15;
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 impl Blocks {
@@ -128,7 +121,7 @@ impl Footprint {
         }
         let (first, last) = (offset / BLOCK, (offset + size - 1) / BLOCK);
         for region in first >> REGION..=last >> REGION {
-            if hash(object, region).trailing_zeros() < self.sampling {
+            if mix(object, region).trailing_zeros() < self.sampling {
                 continue;
             }
             let start = region << REGION;
@@ -142,7 +135,7 @@ impl Footprint {
         while self.bytes + self.regions.len() * 48 > self.most && self.sampling < 40 {
             self.sampling += 1;
             let sampling = self.sampling;
-            self.regions.retain(|&(object, region), _| hash(object, region).trailing_zeros() >= sampling);
+            self.regions.retain(|&(object, region), _| mix(object, region).trailing_zeros() >= sampling);
             self.bytes = self.regions.values().map(Blocks::bytes).sum();
         }
     }

@@ -6,7 +6,7 @@
 //! makes no request: a plug (P).
 
 use super::{Export, Format, Labels, Losses};
-use crate::formats::blktrace::{self, Action, Event, Join};
+use crate::formats::blktrace::{self, Action, Category, Event, Join};
 use crate::{Batch, Error, ErrorKind, Info, NONE, Op, Result, flag};
 use rustc_hash::FxHashSet;
 use std::cmp::Reverse;
@@ -25,20 +25,6 @@ const GET: u32 = 4;
 const ISSUE: u32 = 7;
 const COMPLETE: u32 = 8;
 const PLUG: u32 = 9;
-
-/// Bits of categories, which stand above the code.
-const READ: u32 = 1 << 16;
-const WRITE: u32 = 1 << 17;
-const FLUSH: u32 = 1 << 18;
-const SYNC: u32 = 1 << 19;
-const QUEUED: u32 = 1 << 20;
-const ISSUED: u32 = 1 << 22;
-const COMPLETED: u32 = 1 << 23;
-const NOTIFY: u32 = 1 << 26;
-const AHEAD: u32 = 1 << 27;
-const META: u32 = 1 << 28;
-const DISCARD: u32 = 1 << 29;
-const FUA: u32 = 1 << 31;
 
 /// Notes: a process's name, the wall clock.
 const NAME: u32 = 0;
@@ -73,7 +59,7 @@ fn named(path: &Path) -> PathBuf {
 struct About {
     sector: u64,
     bytes: u32,
-    kind: u32,
+    kind: Category,
     pid: u32,
     device: u32,
 }
@@ -125,8 +111,8 @@ impl AsRead {
 impl About {
     fn event(&self, time: i64, action: Action) -> Event {
         let About { sector, bytes, kind, pid, device } = *self;
-        let (time, category) = (time.cast_unsigned(), (kind >> 16) as u16);
-        Event { time, sector, bytes, action, category, pid, device, failed: false }
+        let time = time.cast_unsigned();
+        Event { time, sector, bytes, action, category: kind, pid, device, failed: false }
     }
 }
 
@@ -176,12 +162,12 @@ impl Blktrace {
     fn record(
         &mut self,
         time: i64,
-        action: u32,
+        (code, category): (u32, Category),
         about: &About,
         more: &[u8],
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let notes = action & NOTIFY != 0;
+        let notes = category.contains(Category::NOTIFY);
         // The kernel numbers events of each CPU from 1 and leaves the number of notes unset.
         self.sequence += u32::from(!notes);
         let mut record = [0; 48];
@@ -189,7 +175,7 @@ impl Blktrace {
         word(0, MAGIC);
         word(4, if notes { 0 } else { self.sequence });
         word(24, about.bytes);
-        word(28, action);
+        word(28, code | u32::from(category.bits()) << 16);
         word(32, about.pid);
         word(36, about.device);
         record[8..16].copy_from_slice(&time.to_le_bytes());
@@ -204,7 +190,7 @@ impl Blktrace {
         while self.completions.peek().is_some_and(|Reverse((time, ..))| *time <= until) {
             let Some(Reverse((time, _, about))) = self.completions.pop() else { break };
             self.as_read.complete(time, &about);
-            self.record(time, COMPLETE | COMPLETED | about.kind, &about, &[], out)?;
+            self.record(time, (COMPLETE, Category::COMPLETE | about.kind), &about, &[], out)?;
         }
         losses.latencies += self.as_read.changed(false);
         Ok(())
@@ -218,28 +204,28 @@ impl Blktrace {
             let mut comm = [0; 16];
             let n = name.len().min(15);
             comm[..n].copy_from_slice(&name.as_bytes()[..n]);
-            let about = About { sector: 0, bytes: 0, kind: 0, pid, device };
-            self.record(time, NOTIFY | NAME, &about, &comm, out)?;
+            let about = About { sector: 0, bytes: 0, kind: Category::empty(), pid, device };
+            self.record(time, (NAME, Category::NOTIFY), &about, &comm, out)?;
         }
         Ok(pid)
     }
 }
 
-fn kind(op: Op, flags: u32) -> u32 {
+fn kind(op: Op, flags: u32) -> Category {
     let mut kind = match op {
-        Op::Read => READ,
-        Op::Discard => WRITE | DISCARD,
-        Op::Flush => WRITE | FLUSH,
-        _ => WRITE,
+        Op::Read => Category::READ,
+        Op::Discard => Category::WRITE | Category::DISCARD,
+        Op::Flush => Category::WRITE | Category::FLUSH,
+        _ => Category::WRITE,
     };
     for (bit, value) in [
-        (flag::SYNC, SYNC),
-        (flag::FUA, FUA),
-        (flag::META, META),
-        (flag::READAHEAD, AHEAD),
-        (flag::PREFLUSH, FLUSH),
+        (flag::SYNC, Category::SYNC),
+        (flag::FUA, Category::FUA),
+        (flag::META, Category::META),
+        (flag::READAHEAD, Category::AHEAD),
+        (flag::PREFLUSH, Category::FLUSH),
     ] {
-        kind |= if flags & bit != 0 { value } else { 0 };
+        kind.set(value, kind.contains(value) || flags & bit != 0);
     }
     kind
 }
@@ -262,8 +248,8 @@ impl Export for Blktrace {
         let mut clock = [0; 8];
         clock[..4].copy_from_slice(&((start / 1_000_000_000) as u32).to_le_bytes());
         clock[4..].copy_from_slice(&((start % 1_000_000_000) as u32).to_le_bytes());
-        let about = About { sector: 0, bytes: 0, kind: 0, pid: 0, device: 0 };
-        self.record(0, NOTIFY | CLOCK, &about, &clock, out)
+        let about = About { sector: 0, bytes: 0, kind: Category::empty(), pid: 0, device: 0 };
+        self.record(0, (CLOCK, Category::NOTIFY), &about, &clock, out)
     }
 
     fn write(&mut self, batch: &Batch, losses: &mut Losses, out: &mut dyn Write) -> io::Result<()> {
@@ -294,20 +280,21 @@ impl Export for Blktrace {
             let late = self.sequence == 0 && time > 0;
             let pid = self.name(batch.actor[row], if late { 0 } else { time }, device, out)?;
             if late {
-                let about = About { sector: 0, bytes: 0, kind: 0, pid, device };
-                self.record(0, PLUG | QUEUED, &about, &[], out)?;
+                let about = About { sector: 0, bytes: 0, kind: Category::empty(), pid, device };
+                self.record(0, (PLUG, Category::QUEUE), &about, &[], out)?;
             }
             let kind = kind(op, batch.flags[row]);
             let about = About { sector: offset / 512, bytes: bytes.next_multiple_of(512), kind, pid, device };
-            self.record(time, QUEUE | QUEUED | kind, &about, &[], out)?;
+            self.record(time, (QUEUE, Category::QUEUE | kind), &about, &[], out)?;
             self.as_read.queue(time, &about, batch.latency[row]);
             if batch.latency[row] != NONE {
-                self.record(time, GET | QUEUED | kind, &about, &[], out)?;
+                self.record(time, (GET, Category::QUEUE | kind), &about, &[], out)?;
                 // The driver's own flushes are other requests; this one ends without the bit.
                 if op != Op::Flush {
-                    self.record(time, ISSUE | ISSUED | kind, &about, &[], out)?;
+                    self.record(time, (ISSUE, Category::ISSUE | kind), &about, &[], out)?;
                 }
-                let about = if op == Op::Flush { About { kind: kind & !FLUSH, ..about } } else { about };
+                let about =
+                    if op == Op::Flush { About { kind: kind - Category::FLUSH, ..about } } else { about };
                 self.number += 1;
                 let end = time.saturating_add(batch.latency[row]);
                 self.completions.push(Reverse((end, self.number, about)));

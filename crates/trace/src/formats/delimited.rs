@@ -1,11 +1,11 @@
 //! Delimited text of any layout, read by a declared column map ([`crate::columns::Columns`]).
 
-use super::{Format, Known, Source, head_lines, single};
+use super::format::{Format, Known, Source, head_lines, single};
 use crate::chunk::{Chunk, Ids};
 use crate::columns::{Columns, Plan, Scale, When, Zero};
 use crate::input::Input;
 use crate::lines::{LineFormat, Lines};
-use crate::reader::OpenOptions;
+use crate::options::OpenOptions;
 use crate::scan::{Fields, decimal, extent, quote, trim, uint};
 use crate::{Error, ErrorKind, Info, NONE, Place, Result};
 

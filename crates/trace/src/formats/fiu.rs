@@ -3,11 +3,11 @@
 //! Blocks are of 512 bytes; the hash is of 4 KiB of content. The name of a process may hold blanks, so
 //! fields count from the end.
 
-use super::{Format, Known, Opened, Source, head_lines, single};
+use super::format::{Format, Known, Opened, Source, head_lines, single};
 use crate::chunk::{Chunk, Ids, Key};
 use crate::input::Input;
 use crate::lines::{LineFormat, Lines};
-use crate::reader::OpenOptions;
+use crate::options::OpenOptions;
 use crate::scan::{extent, quote, uint};
 use crate::{Error, Info, Op, Result};
 use std::borrow::Cow;

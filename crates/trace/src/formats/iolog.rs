@@ -4,10 +4,10 @@
 //! microseconds, the file, and either `add`, `open`, `close`, or an action with offset and length in bytes.
 //! Version 2 has no times; what stands for them are `wait`s, in microseconds, in the place of the offset.
 
-use super::{Format, Known, Opened, Source, head_lines, single};
+use super::format::{Format, Known, Opened, Source, head_lines, single};
 use crate::chunk::{Chunk, Ids, Origin};
 use crate::input::Input;
-use crate::reader::OpenOptions;
+use crate::options::OpenOptions;
 use crate::scan::{extent, quote, uint};
 use crate::serial::Serial;
 use crate::{Error, ErrorKind, Info, NONE, Op, Result};

@@ -3,11 +3,11 @@
 //! Time and response in 100 ns, time since 1601 (Windows FILETIME), offset and size in bytes,
 //! `Read` or `Write`. Objects are `host.disk`. Doubles lose the timestamps' low digits.
 
-use super::{Format, Known, Source, head_lines, single};
+use super::format::{Format, Known, Source, head_lines, single};
 use crate::chunk::{Chunk, Ids, Key};
 use crate::input::Input;
 use crate::lines::{LineFormat, Lines};
-use crate::reader::OpenOptions;
+use crate::options::OpenOptions;
 use crate::scan::{Fields, extent, quote, uint};
 use crate::{Error, Info, NONE, Op, Result};
 use std::borrow::Cow;

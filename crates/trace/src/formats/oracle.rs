@@ -4,10 +4,10 @@
 //! format has no ops and says nothing of what an id is. In traces of block devices ids are block numbers;
 //! they are taken as blocks of 512 bytes and every record as a read, and a warning says so.
 
-use super::{Format, Known, Opened, Source, single};
+use super::format::{Format, Known, Opened, Source, single};
 use crate::chunk::{Chunk, Origin};
 use crate::input::{Input, read_full};
-use crate::reader::OpenOptions;
+use crate::options::OpenOptions;
 use crate::scan::extent;
 use crate::{Error, ErrorKind, Info, Object, Op, Place, Result};
 

@@ -1,6 +1,6 @@
 //! Our own Parquet files, read row group by row group, all columns side by side.
 
-use super::Source;
+use super::format::Source;
 use crate::chunk::{Chunk, MOST_BYTES, MOST_IDS};
 use crate::depend::MOST_BACK;
 use crate::guard::{Ending, inside, sound, unpacks};

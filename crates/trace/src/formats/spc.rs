@@ -3,11 +3,11 @@
 //! One request a line: unit, block (512 bytes), size in **bytes**, `r R w W`, seconds from the
 //! start; then optional fields that are passed over. Lower case occurs in the real files.
 
-use super::{Format, Known, Source, head_lines, single};
+use super::format::{Format, Known, Source, head_lines, single};
 use crate::chunk::{Chunk, Ids};
 use crate::input::Input;
 use crate::lines::{LineFormat, Lines};
-use crate::reader::OpenOptions;
+use crate::options::OpenOptions;
 use crate::scan::{self, Fields, POW10, Window, decimal, digits, extent, quote, uint};
 use crate::{Error, Info, Op, Result, wide};
 

@@ -12,10 +12,10 @@
 //!
 //! Found from one real file and its converted twin; other minor versions differ.
 
-use super::{Format, Known, Opened, Source, single};
+use super::format::{Format, Known, Opened, Source, single};
 use crate::chunk::{Chunk, Ids, Key, Origin};
 use crate::input::{Input, read_full};
-use crate::reader::OpenOptions;
+use crate::options::OpenOptions;
 use crate::scan::{extent, quote};
 use crate::{Error, ErrorKind, Info, NONE, Op, Place, Result, flag};
 
@@ -118,8 +118,12 @@ impl Srt {
     }
 }
 
-/// Calls the objects by machine and device, in hexadecimal digits.
-pub fn device_names(devices: &Ids, info: &mut Info) {
+/// Says what is known of a trace: its clock, objects by machine and device in hexadecimal digits, and actors.
+pub fn tell(devices: &Ids, actors: &Ids, info: &mut Info) {
+    info.clock_ns = 1000;
+    info.start_unix_ns = Some(0);
+    info.objects = devices.objects();
+    info.actors = actors.objects();
     for (object, key) in info.objects.iter_mut().zip(devices.keys()) {
         if let Key::Number(device) = key {
             object.name = format!("{:x}.{:x}", device >> 32, device & 0xffff_ffff);
@@ -154,10 +158,6 @@ impl Source for Srt {
     }
 
     fn info(&self, info: &mut Info) {
-        info.clock_ns = 1000;
-        info.start_unix_ns = Some(0);
-        info.objects = self.devices.objects();
-        device_names(&self.devices, info);
-        info.actors = self.actors.objects();
+        tell(&self.devices, &self.actors, info);
     }
 }

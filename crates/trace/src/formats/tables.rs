@@ -5,7 +5,7 @@
 //! so they must be named.
 
 use super::delimited::{fits, open_as};
-use super::{Format, Known};
+use super::format::{Format, Known};
 use crate::columns::{At, Column, Columns, Zero};
 
 /// The tables, in the order they are asked.

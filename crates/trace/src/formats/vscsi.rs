@@ -7,10 +7,10 @@
 //!
 //! `ver >> 8` is the version; `cmd` is the SCSI operation code.
 
-use super::{Format, Known, Source, single};
+use super::format::{Format, Known, Source, single};
 use crate::chunk::{Chunk, Origin};
 use crate::input::{Input, read_full};
-use crate::reader::OpenOptions;
+use crate::options::OpenOptions;
 use crate::scan::extent;
 use crate::{Error, ErrorKind, Info, NONE, Object, Op, Place, Result};
 use std::io::{Read, Seek, SeekFrom};

@@ -2,19 +2,39 @@
 
 use crate::chunk::MOST_BYTES;
 use crate::{Error, Result};
+use bitflags::bitflags;
 
-/// Category bits of `include/uapi/linux/blktrace_api.h`.
-pub mod cat {
-    #![allow(missing_docs)]
-    pub const WRITE: u16 = 1 << 1;
-    pub const FLUSH: u16 = 1 << 2;
-    pub const SYNC: u16 = 1 << 3;
-    pub const PC: u16 = 1 << 9;
-    pub const NOTIFY: u16 = 1 << 10;
-    pub const AHEAD: u16 = 1 << 11;
-    pub const META: u16 = 1 << 12;
-    pub const DISCARD: u16 = 1 << 13;
-    pub const FUA: u16 = 1 << 15;
+bitflags! {
+    /// Categories of an event (`include/uapi/linux/blktrace_api.h`).
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub struct Category: u16 {
+        /// Reads.
+        const READ = 1 << 0;
+        /// Writes.
+        const WRITE = 1 << 1;
+        /// Flushes the cache, by itself or before its data.
+        const FLUSH = 1 << 2;
+        /// Somebody waits for it.
+        const SYNC = 1 << 3;
+        /// Waits in a queue.
+        const QUEUE = 1 << 4;
+        /// Was given to the driver.
+        const ISSUE = 1 << 6;
+        /// Is done.
+        const COMPLETE = 1 << 7;
+        /// Passed through, such as a command of SCSI.
+        const PC = 1 << 9;
+        /// A note.
+        const NOTIFY = 1 << 10;
+        /// Ahead of demand.
+        const AHEAD = 1 << 11;
+        /// Metadata of a file system.
+        const META = 1 << 12;
+        /// Gives space back.
+        const DISCARD = 1 << 13;
+        /// Forced to stable media before it is done.
+        const FUA = 1 << 15;
+    }
 }
 
 /// The actions that matter here.
@@ -41,8 +61,8 @@ pub struct Event {
     pub bytes: u32,
     /// What happened.
     pub action: Action,
-    /// Bits of [`cat`].
-    pub category: u16,
+    /// Categories.
+    pub category: Category,
     /// Process.
     pub pid: u32,
     /// `(major << 20) + minor`.

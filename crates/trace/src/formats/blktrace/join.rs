@@ -5,7 +5,7 @@
 //! and a request is complete when all its sectors are. Requests that go through the kernel's flush
 //! machinery (`block/blk-flush.c`) end with a further completion of no sectors.
 
-use super::event::{Event, cat};
+use super::event::{Category, Event};
 use crate::{Batch, NONE, Op, flag};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
@@ -67,8 +67,8 @@ pub struct Join {
     pub orphans: u64,
 }
 
-fn lane(category: u16) -> u8 {
-    if category & cat::DISCARD != 0 { 2 } else { u8::from(category & cat::WRITE != 0) }
+fn lane(category: Category) -> u8 {
+    if category.contains(Category::DISCARD) { 2 } else { u8::from(category.contains(Category::WRITE)) }
 }
 
 fn sectors(event: &Event) -> (u64, u64) {
@@ -85,24 +85,24 @@ impl Join {
     /// Takes a Q event.
     pub fn queue(&mut self, event: &Event, object: u32, actor: u32) {
         let number = self.base + self.queue.len() as u64;
-        let has = |bit: u16| event.category & bit != 0;
+        let has = |bit| event.category.contains(bit);
         let data = event.bytes > 0;
         let op = match () {
-            () if has(cat::DISCARD) => Op::Discard,
-            () if has(cat::FLUSH) && !data => Op::Flush,
-            () if has(cat::WRITE) => Op::Write,
+            () if has(Category::DISCARD) => Op::Discard,
+            () if has(Category::FLUSH) && !data => Op::Flush,
+            () if has(Category::WRITE) => Op::Write,
             () => Op::Read,
         };
         let mut flags = 0;
         for (bit, value) in [
-            (cat::SYNC, flag::SYNC),
-            (cat::FUA, flag::FUA),
-            (cat::META, flag::META),
-            (cat::AHEAD, flag::READAHEAD),
+            (Category::SYNC, flag::SYNC),
+            (Category::FUA, flag::FUA),
+            (Category::META, flag::META),
+            (Category::AHEAD, flag::READAHEAD),
         ] {
             flags |= if has(bit) { value } else { 0 };
         }
-        if has(cat::FLUSH) && data {
+        if has(Category::FLUSH) && data {
             flags |= flag::PREFLUSH;
         }
         let (start, end) = sectors(event);
@@ -129,7 +129,7 @@ impl Join {
 
     /// Takes a D event: only flushes of the driver matter.
     pub fn issue(&mut self, event: &Event) {
-        if event.category & cat::FLUSH != 0 && event.bytes == 0 {
+        if event.category.contains(Category::FLUSH) && event.bytes == 0 {
             self.flushing.insert(event.device, ());
         }
     }
@@ -171,7 +171,7 @@ impl Join {
                 return self.done(number, event, State::Done);
             }
         }
-        if event.category & cat::FLUSH != 0 && self.flushing.contains_key(&device) {
+        if event.category.contains(Category::FLUSH) && self.flushing.contains_key(&device) {
             return;
         }
         let base = self.base;
@@ -243,9 +243,9 @@ impl Join {
             return;
         }
         // The flush machinery strips what it does itself from the data's own completion.
-        let stripped = |bit: u16| event.category & bit == 0;
-        let closing = waiting.flags & flag::PREFLUSH != 0 && stripped(cat::FLUSH)
-            || waiting.flags & flag::FUA != 0 && stripped(cat::FUA);
+        let stripped = |bit| !event.category.contains(bit);
+        let closing = waiting.flags & flag::PREFLUSH != 0 && stripped(Category::FLUSH)
+            || waiting.flags & flag::FUA != 0 && stripped(Category::FUA);
         if closing {
             let sector = waiting.sector;
             self.closing.entry((event.device, sector)).or_default().push_back(number);

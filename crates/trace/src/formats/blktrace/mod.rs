@@ -11,16 +11,15 @@ mod record;
 mod requests;
 pub mod text;
 
-pub(crate) use event::{Action, Event};
+pub(crate) use event::{Action, Category, Event};
 pub use files::{expand, others};
 pub(crate) use join::Join;
 
-use super::{Format, Known, Source};
 use crate::chunk::Chunk;
+use crate::formats::format::{Format, Known, Source};
 use crate::input::Input;
-use crate::reader::OpenOptions;
+use crate::options::OpenOptions;
 use crate::{Info, Result};
-use event::cat;
 use record::{Record, Records};
 use requests::Requests;
 use std::cmp::Reverse;
@@ -83,7 +82,7 @@ impl Blktrace {
                 self.current[file] = None;
                 return Ok(());
             };
-            if record.event.category & cat::NOTIFY != 0 {
+            if record.event.category.contains(Category::NOTIFY) {
                 self.note(&record);
                 continue;
             }

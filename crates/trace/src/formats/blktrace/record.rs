@@ -1,6 +1,6 @@
 //! The 48-byte records of one per-CPU file.
 
-use super::event::{Action, Event, cat};
+use super::event::{Action, Category, Event};
 use crate::chunk::Chunk;
 use crate::cursor::Cursor;
 use crate::input::Input;
@@ -101,6 +101,9 @@ impl Records {
     }
 
     /// The next record; `None` at the end, or at damage that may be passed over.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is damaged where that is no end.
     pub fn next(&mut self, chunk: &mut Chunk) -> Result<Option<Record>> {
         if self.ended {
             return Ok(None);
@@ -110,7 +113,7 @@ impl Records {
                 // Without a length that can be trusted the next record cannot be found.
                 self.ended = true;
                 chunk.damaged.push((self.bytes.at(), error));
-                self.unread = self.bytes.skip_rest();
+                self.unread = self.bytes.skip_rest()?;
                 Ok(None)
             }
             other => other,
@@ -149,7 +152,7 @@ impl Records {
         let payload = usize::from(half(46));
         let action = word(28);
         let code = (action & 0xffff & !CGROUP) as u16;
-        let category = (action >> 16) as u16;
+        let category = Category::from_bits_retain((action >> 16) as u16);
         let event = Event {
             time: long(8),
             sector: long(16),
@@ -168,7 +171,7 @@ impl Records {
         event.check().map_err(|e| self.place(e))?;
         let mut record = Record { event, code, note: [0; 16], big };
         let (cpu, number) = (word(40), word(4));
-        if category & cat::NOTIFY == 0 {
+        if !category.contains(Category::NOTIFY) {
             let seen =
                 self.sequences.entry(cpu).or_insert(Sequence { first: number, last: number, count: 0 });
             seen.first = seen.first.min(number);

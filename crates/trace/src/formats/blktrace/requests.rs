@@ -1,6 +1,6 @@
 //! Requests from events: queue events joined with completions, and what is known besides.
 
-use super::event::{Action, Event, cat};
+use super::event::{Action, Category, Event};
 use super::join::Join;
 use crate::chunk::{Chunk, Ids, Key, Origin};
 use crate::{Info, Object, Result};
@@ -30,7 +30,7 @@ impl Requests {
     pub fn take(&mut self, event: &Event) {
         self.begin(event.time);
         match event.action {
-            _ if event.category & cat::PC != 0 => self.other += 1,
+            _ if event.category.contains(Category::PC) => self.other += 1,
             Action::Queue => {
                 let object = self.objects.number(u64::from(event.device));
                 let actor = self.actors.number(u64::from(event.pid));

@@ -8,10 +8,10 @@
 #[cfg(test)]
 mod tests;
 
-use super::event::{Action, Event, cat};
+use super::event::{Action, Category, Event};
 use super::requests::Requests;
 use crate::chunk::Chunk;
-use crate::formats::{Format, Known, Opened, Source, head_lines, single};
+use crate::formats::format::{Format, Known, Opened, Source, head_lines, single};
 use crate::input::Input;
 use crate::scan::{decimal, quote, uint};
 use crate::serial::Serial;
@@ -159,28 +159,28 @@ fn time(text: &[u8]) -> Option<u64> {
 
 /// Category bits of the letters that say what kind of request it is: an `F` for a flush before, the op, an
 /// `F` for forced unit access, then `A` ahead, `S` sync, `M` metadata and others (`blk_fill_rwbs`).
-fn category(rwbs: &[u8]) -> Option<u16> {
+fn category(rwbs: &[u8]) -> Option<Category> {
     let (mut category, mut rest) = match rwbs {
-        [b'F', rest @ ..] if rest.first().is_some_and(|c| b"RWDFNZ".contains(c)) => (cat::FLUSH, rest),
-        _ => (0, rwbs),
+        [b'F', rest @ ..] if rest.first().is_some_and(|c| b"RWDFNZ".contains(c)) => (Category::FLUSH, rest),
+        _ => (Category::empty(), rwbs),
     };
     let (&op, after) = rest.split_first()?;
     rest = after;
     category |= match op {
-        b'R' => 0,
-        b'W' => cat::WRITE,
-        b'D' => cat::WRITE | cat::DISCARD,
-        b'F' => cat::WRITE | cat::FLUSH,
-        b'N' | b'Z' => cat::PC,
+        b'R' => Category::empty(),
+        b'W' => Category::WRITE,
+        b'D' => Category::WRITE | Category::DISCARD,
+        b'F' => Category::WRITE | Category::FLUSH,
+        b'N' | b'Z' => Category::PC,
         _ => return None,
     };
     for (position, letter) in rest.iter().enumerate() {
         category |= match letter {
-            b'F' if position == 0 => cat::FUA,
-            b'A' => cat::AHEAD,
-            b'S' => cat::SYNC,
-            b'M' => cat::META,
-            _ if letter.is_ascii_uppercase() => 0,
+            b'F' if position == 0 => Category::FUA,
+            b'A' => Category::AHEAD,
+            b'S' => Category::SYNC,
+            b'M' => Category::META,
+            _ if letter.is_ascii_uppercase() => Category::empty(),
             _ => return None,
         };
     }
@@ -284,7 +284,11 @@ fn blkparse(line: &[u8]) -> Result<Line<'_>> {
         (Some(place), _) => place,
         (None, Some(sector)) if action == Action::Complete && second.starts_with(b"[") => (sector, 0),
         (None, None) if bare && action == Action::Complete => return Ok(Line::Passed(time)),
-        (None, None) if bare && (action == Action::Issue || category & (cat::FLUSH | cat::PC) != 0) => (0, 0),
+        (None, None)
+            if bare && (action == Action::Issue || category.intersects(Category::FLUSH | Category::PC)) =>
+        {
+            (0, 0)
+        }
         _ => return Err(bad("no sector and number of sectors", line)),
     };
     let failed = action == Action::Complete && !matches!(bracketed(line), b"0" | b"");

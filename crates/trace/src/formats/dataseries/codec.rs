@@ -44,6 +44,9 @@ pub fn unpack(codec: u8, packed: &[u8], size: usize) -> Result<Vec<u8>> {
 }
 
 /// LZO1X of at most so many bytes.
+///
+/// # Errors
+/// When the data is damaged, or more than `most` bytes.
 pub fn lzo(packed: &[u8], most: usize) -> Result<Vec<u8>> {
     let mut out = vec![0; most];
     let n = ::lzo::decompress_into(packed, &mut out).map_err(|e| bad("lzo", e))?;
@@ -52,6 +55,9 @@ pub fn lzo(packed: &[u8], most: usize) -> Result<Vec<u8>> {
 }
 
 /// What a decoder gives, of at most so many bytes and one.
+///
+/// # Errors
+/// When the data is damaged, or more than `most` bytes.
 pub fn read(from: impl Read, name: &str, size: usize) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     // One more, so that too many are noticed.

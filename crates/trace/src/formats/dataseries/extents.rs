@@ -449,7 +449,11 @@ impl Extents {
             }
             self.bytes.skip(4);
             // The name of a known type is seldom there by chance; the checksum then tells.
-            if let Ok(Next::Extent(head)) = self.peek()
+            let next = match self.peek() {
+                Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+                next => next,
+            };
+            if let Ok(Next::Extent(head)) = next
                 && head.fixed <= PACKED
                 && head.variable <= PACKED
             {

@@ -16,10 +16,10 @@ mod srt;
 mod tests;
 mod types;
 
-use super::{Format, Known, Opened, Source, single};
 use crate::chunk::{Chunk, Origin};
+use crate::formats::format::{Format, Known, Opened, Source, single};
 use crate::input::Input;
-use crate::reader::OpenOptions;
+use crate::options::OpenOptions;
 use crate::{Error, Info, Result};
 use extents::{Extent, Extents};
 

@@ -4,7 +4,7 @@ use super::Convert;
 use super::extents::{Extent, Extents};
 use super::types::{Field, Kind};
 use crate::chunk::{Chunk, Ids};
-use crate::formats::srt::device_names;
+use crate::formats::srt::tell;
 use crate::scan::extent as placed;
 use crate::{Error, Info, NONE, Op, Result, flag};
 
@@ -81,10 +81,6 @@ impl Convert for Srt {
     }
 
     fn info(&self, info: &mut Info) {
-        info.clock_ns = 1000;
-        info.start_unix_ns = Some(0);
-        info.objects = self.devices.objects();
-        device_names(&self.devices, info);
-        info.actors = self.actors.objects();
+        tell(&self.devices, &self.actors, info);
     }
 }

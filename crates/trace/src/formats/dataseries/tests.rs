@@ -5,7 +5,7 @@ use super::extents::Extents;
 use super::hash::{lookup2, mixed};
 use super::types::{ExtentType, Kind};
 use crate::input::Input;
-use crate::reader::OpenOptions;
+use crate::options::OpenOptions;
 use std::path::Path;
 
 fn input(bytes: Vec<u8>) -> Input {

@@ -6,12 +6,12 @@
 
 use super::answer;
 use super::calls::Key;
-use super::peel::{self, What};
+use super::peel::{self, LINKS, Link, What};
 use super::rpc::{self, Message};
 use super::stream::{LONGEST_GAP, Stream};
 use crate::chunk::{Chunk, Origin};
-use crate::formats::Source;
-use crate::reader::OpenOptions;
+use crate::formats::format::Source;
+use crate::options::OpenOptions;
 use crate::{ErrorKind, Info, Result};
 use etherparse::defrag::IpDefragPool;
 use etherparse::{EtherType, IpNumber, LaxNetSlice, LaxSlicedPacket, SlicedPacket, TransportSlice};
@@ -49,7 +49,10 @@ pub trait Frames: Send {
     fn at(&self) -> u64;
 
     /// Passes over damage, to the next packet if one can be found.
-    fn resume(&mut self) -> Passed;
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    fn resume(&mut self) -> Result<Passed>;
 
     /// Adds what the file says besides: its clock, and packets that the capture lost.
     fn info(&self, info: &mut Info);
@@ -71,39 +74,6 @@ pub struct Frame {
     pub link: Link,
     /// Whether the capture has not all of it.
     pub cut: bool,
-}
-
-/// How the bytes of a packet begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Link {
-    /// With an Ethernet header.
-    Ethernet,
-    /// With an IP header.
-    Raw,
-    /// With a header of Linux "cooked" captures: where in it the protocol stands, and its bytes.
-    Cooked(usize, usize),
-    /// With the number of an address family, as loopback devices of BSD have it.
-    Loopback,
-    /// In a way that is not read; its number.
-    Unknown(u32),
-}
-
-/// The link types that are read, for messages.
-pub const LINKS: &str =
-    "Ethernet (1), raw IP (101, 228, 229), Linux cooked (113, 276) and loopback (0, 108) are";
-
-impl Link {
-    /// By the number of the tcpdump registry.
-    pub fn of(number: u32) -> Link {
-        match number {
-            1 => Link::Ethernet,
-            12 | 14 | 101 | 228 | 229 => Link::Raw,
-            0 | 108 => Link::Loopback,
-            113 => Link::Cooked(14, 16),
-            276 => Link::Cooked(0, 20),
-            other => Link::Unknown(other),
-        }
-    }
 }
 
 /// What is said in packets, whatever file they stand in.
@@ -393,7 +363,7 @@ impl<F: Frames> Source for Capture<F> {
             match self.packet() {
                 Ok(more) => self.ended = !more,
                 Err(error) if self.lenient && error.kind() != ErrorKind::Io => {
-                    let Passed { bytes, found } = self.frames.resume();
+                    let Passed { bytes, found } = self.frames.resume()?;
                     self.passed += bytes;
                     self.ended = !found;
                     chunk.damaged.push((at, error));

@@ -6,9 +6,9 @@
 
 use super::{Line, Talk, errno};
 use crate::chunk::{Chunk, Origin};
-use crate::formats::{Format, Known, Opened, Source, head_lines, single};
+use crate::formats::format::{Format, Known, Opened, Source, head_lines, single};
 use crate::input::Input;
-use crate::reader::OpenOptions;
+use crate::options::OpenOptions;
 use crate::scan::{decimal, quote};
 use crate::serial::Serial;
 use crate::{Error, Info, Op, Result};

@@ -1,12 +1,13 @@
 //! NFS in captures of network packets: classic pcap, either byte order, microseconds or nanoseconds
 //! (draft-ietf-opsawg-pcap).
 
-use super::capture::{self, Frame, Frames, LARGEST, LINKS, Link, Passed};
+use super::capture::{self, Frame, Frames, LARGEST, Passed};
 use super::pcapng;
+use super::peel::{LINKS, Link};
 use crate::cursor::Cursor;
-use crate::formats::{Format, Known, Opened, single};
+use crate::formats::format::{Format, Known, Opened, single};
 use crate::input::Input;
-use crate::reader::OpenOptions;
+use crate::options::OpenOptions;
 use crate::{Error, ErrorKind, Info, Result};
 
 /// The table's entry.
@@ -161,15 +162,13 @@ impl Frames for Pcap {
         self.packets.at()
     }
 
-    fn resume(&mut self) -> Passed {
-        let from = self.packets.at();
-        while self.packets.peek(1).is_ok_and(|byte| !byte.is_empty()) {
+    fn resume(&mut self) -> Result<Passed> {
+        let (from, mut found) = (self.packets.at(), false);
+        while !found && !self.packets.peek(1)?.is_empty() {
             self.packets.skip(1);
-            if self.is_packet().unwrap_or(false) {
-                return Passed { bytes: self.packets.at() - from, found: true };
-            }
+            found = self.is_packet()?;
         }
-        Passed { bytes: self.packets.at() - from, found: false }
+        Ok(Passed { bytes: self.packets.at() - from, found })
     }
 
     fn info(&self, info: &mut Info) {

@@ -4,10 +4,11 @@
 //! Packets stand in enhanced, simple (without a time) and obsolete blocks; blocks of other kinds are passed over by
 //! their length.
 
-use super::capture::{self, Frame, Frames, LARGEST, Link, Passed};
+use super::capture::{self, Frame, Frames, LARGEST, Passed};
+use super::peel::Link;
 use crate::cursor::Cursor;
-use crate::formats::{Format, Known, Opened, single};
-use crate::reader::OpenOptions;
+use crate::formats::format::{Format, Known, Opened, single};
+use crate::options::OpenOptions;
 use crate::{Error, ErrorKind, Info, Place, Result};
 use std::cell::Cell;
 
@@ -426,8 +427,8 @@ impl Frames for Pcapng {
     }
 
     /// Without a length that can be trusted the next block cannot be found.
-    fn resume(&mut self) -> Passed {
-        Passed { bytes: self.packets.skip_rest(), found: false }
+    fn resume(&mut self) -> Result<Passed> {
+        Ok(Passed { bytes: self.packets.skip_rest()?, found: false })
     }
 
     fn info(&self, info: &mut Info) {

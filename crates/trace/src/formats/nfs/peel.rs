@@ -1,8 +1,40 @@
 //! What lies around an IP packet in a captured frame: links, tags, labels and tunnels are taken off.
 
-use super::capture::Link;
 use etherparse::EtherType;
 use std::borrow::Cow;
+
+/// How the bytes of a packet begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    /// With an Ethernet header.
+    Ethernet,
+    /// With an IP header.
+    Raw,
+    /// With a header of Linux "cooked" captures: where in it the protocol stands, and its bytes.
+    Cooked(usize, usize),
+    /// With the number of an address family, as loopback devices of BSD have it.
+    Loopback,
+    /// In a way that is not read; its number.
+    Unknown(u32),
+}
+
+/// The link types that are read, for messages.
+pub const LINKS: &str =
+    "Ethernet (1), raw IP (101, 228, 229), Linux cooked (113, 276) and loopback (0, 108) are";
+
+impl Link {
+    /// By the number of the tcpdump registry.
+    pub fn of(number: u32) -> Link {
+        match number {
+            1 => Link::Ethernet,
+            12 | 14 | 101 | 228 | 229 => Link::Raw,
+            0 | 108 => Link::Loopback,
+            113 => Link::Cooked(14, 16),
+            276 => Link::Cooked(0, 20),
+            other => Link::Unknown(other),
+        }
+    }
+}
 
 /// Layers taken off at most; more is damage.
 const MOST: usize = 16;
@@ -15,6 +47,9 @@ const ETHERNET: u16 = 0x6558;
 pub type What = Cow<'static, str>;
 
 /// The IP packet in a frame and its version; else what the frame is.
+///
+/// # Errors
+/// What the frame is instead.
 pub fn ip(link: Link, bytes: &[u8]) -> Result<(EtherType, &[u8]), What> {
     let (mut kind, mut rest) = begin(link, bytes)?;
     for _ in 0..MOST {

@@ -10,10 +10,10 @@ mod errno;
 mod files;
 mod line;
 
-use super::{Format, Known, Opened, Source, head_lines, single};
 use crate::chunk::{Chunk, Ids, Origin};
+use crate::formats::format::{Format, Known, Opened, Source, head_lines, single};
 use crate::input::Input;
-use crate::reader::OpenOptions;
+use crate::options::OpenOptions;
 use crate::serial::Serial;
 use crate::{Error, Info, NONE, Op, Result};
 use files::Files;

@@ -4,14 +4,14 @@ use super::*;
 
 #[test]
 fn letters_say_the_kind_of_request() {
-    let is = |rwbs: &[u8], expected: u16| assert_eq!(category(rwbs), Some(expected), "{}", quote(rwbs));
-    is(b"R", 0);
-    is(b"RA", cat::AHEAD);
-    is(b"WSM", cat::WRITE | cat::SYNC | cat::META);
-    is(b"FWFSM", cat::FLUSH | cat::WRITE | cat::FUA | cat::SYNC | cat::META);
-    is(b"FF", cat::FLUSH | cat::WRITE);
-    is(b"DS", cat::WRITE | cat::DISCARD | cat::SYNC);
-    is(b"N", cat::PC);
+    let is = |rwbs: &[u8], expected: Category| assert_eq!(category(rwbs), Some(expected), "{}", quote(rwbs));
+    is(b"R", Category::empty());
+    is(b"RA", Category::AHEAD);
+    is(b"WSM", Category::WRITE | Category::SYNC | Category::META);
+    is(b"FWFSM", Category::FLUSH | Category::WRITE | Category::FUA | Category::SYNC | Category::META);
+    is(b"FF", Category::FLUSH | Category::WRITE);
+    is(b"DS", Category::WRITE | Category::DISCARD | Category::SYNC);
+    is(b"N", Category::PC);
     assert_eq!(category(b""), None);
     assert_eq!(category(b"x"), None);
 }

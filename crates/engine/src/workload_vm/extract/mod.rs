@@ -3,61 +3,33 @@
 //! Nothing an archive says leads out of its directory: names are taken apart, links are left out, and nothing is
 //! opened through one.
 
-use super::acts::call;
-use super::code::Step;
-use super::machine::{End, Machine};
+pub mod packed;
+
+use crate::backend::again;
 use crate::clock::monotonic;
-use loadstone_archive::{Archive, Kind, Member, is_head};
+use crate::host::names::call;
+use crate::workload_vm::code::Step;
+use crate::workload_vm::machine::{End, Machine};
+use loadstone_archive::{Archive, Kind, Member};
 use loadstone_files::Dir;
+use packed::opened;
+use rustix::fs::{ftruncate, seek};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
-use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, RawFd};
+use std::io::{Read, Write};
+use std::os::fd::{BorrowedFd, IntoRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Bytes read of an archive at once.
-const AHEAD: usize = 128 << 10;
 /// Bytes written to a file at once.
 const PIECE: usize = 128 << 10;
 /// Bytes of the tar stream after which the end of the run is looked for.
 const LOOK: usize = 1 << 20;
-/// Bytes of a header of tar (POSIX.1-2017, pax, ustar format).
-const BLOCK: u64 = 512;
 /// Longest path, bytes: the kernel takes no longer one, and nobody else is asked for one either.
 const MOST_PATH: usize = libc::PATH_MAX as usize;
-/// What files of these formats begin with (RFC 1952, section 2.3.1; RFC 8878, section 3.1.1).
-const GZIP: [u8; 2] = [0x1f, 0x8b];
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-
-/// The tar stream of an archive, whatever it is compressed by.
-fn opened(path: &Path) -> std::io::Result<Box<dyn Read>> {
-    let mut file = File::open(path)?;
-    let mut magic = [0u8; 4];
-    let known = file.read(&mut magic)?;
-    file.seek(SeekFrom::Start(0))?;
-    let file = BufReader::with_capacity(AHEAD, file);
-    Ok(match &magic[..known] {
-        [a, b, ..] if [*a, *b] == GZIP => Box::new(flate2::bufread::MultiGzDecoder::new(file)),
-        begin if begin == ZSTD => Box::new(zstd::Decoder::with_buffer(file)?),
-        _ => Box::new(file),
-    })
-}
-
-/// Why a file cannot be unpacked, if it cannot: its first header is looked at, nothing more.
-pub fn unfit(path: &Path) -> Option<String> {
-    let mut head = Vec::new();
-    let read = opened(path).and_then(|stream| stream.take(BLOCK).read_to_end(&mut head));
-    let of_system = read.err().filter(|e| e.raw_os_error().is_some());
-    match of_system {
-        Some(e) => Some(format!("{}: {e}", path.display())),
-        None if is_head(&head) => None,
-        None => Some(format!("{} is no tar archive (plain, gzip or zstd)", path.display())),
-    }
-}
 
 /// A stream that fails once the run is over, however large the file is that is being read or passed over.
 struct Watched<R, F> {
@@ -153,7 +125,7 @@ impl Machine<'_> {
         };
         let stream = opened(&path).map_err(|e| damaged(&e))?;
         let mut archive = Archive::new(Watched { stream, is_over: &is_over, left: LOOK });
-        let root = self.world.roots[step.set];
+        let root = self.world.root(step.set);
         let number = step.index.map_or(0.0, |index| self.number(index)).max(0.0) as u64;
         let below = PathBuf::from(format!("{number:08}"));
         let mut made = opened_again(root).map_err(|e| End::Failed(format!("the set's directory: {e}")))?;
@@ -202,12 +174,9 @@ impl Machine<'_> {
 }
 
 /// Directories below one that a set has open; nothing where nothing is written.
-fn opened_again(root: RawFd) -> std::io::Result<Option<Made>> {
-    if root < 0 {
-        return Ok(None);
-    }
-    // SAFETY: the world keeps it open while its machines run.
-    let root = unsafe { BorrowedFd::borrow_raw(root) }.try_clone_to_owned()?;
+fn opened_again(root: Option<BorrowedFd<'_>>) -> std::io::Result<Option<Made>> {
+    let Some(root) = root else { return Ok(None) };
+    let root = root.try_clone_to_owned()?;
     Ok(Some(Made { root: Dir::of(root, Path::new("the set's directory")), known: HashSet::new(), bytes: 0 }))
 }
 
@@ -225,11 +194,11 @@ fn unpacked(
     };
     let moved = match member.kind {
         Kind::Sparse => scattered(entry, member, &file, room),
-        _ => poured(entry, Some(file.as_raw_fd()), room),
+        _ => poured(entry, Some(&file), room),
     };
     let fd = file.into_raw_fd();
-    // SAFETY: no pointers; opened above, and nobody else's.
-    let closed = call(|| i64::from(unsafe { libc::close(fd) }));
+    // SAFETY: no pointers; opened above, and nobody else's. Dropping it would not tell what failed.
+    let closed = again(|| i64::from(unsafe { libc::close(fd) }));
     Ok(match moved? {
         moved if moved >= 0 && closed < 0 => closed,
         moved => moved,
@@ -240,24 +209,21 @@ fn unpacked(
 fn scattered(entry: &mut impl Read, member: &Member, file: &File, room: &mut [u8]) -> std::io::Result<i64> {
     let mut moved = 0;
     for (offset, length) in &member.pieces {
-        let to = *offset as i64;
-        // SAFETY: no pointers.
-        let there = call(|| unsafe { libc::lseek(file.as_raw_fd(), to, libc::SEEK_SET) });
+        let there = call(|| Ok(seek(file, rustix::fs::SeekFrom::Start(*offset))? as i64));
         if there < 0 {
             return Ok(there);
         }
-        match poured(&mut (&mut *entry).take(*length), Some(file.as_raw_fd()), room)? {
+        match poured(&mut (&mut *entry).take(*length), Some(file), room)? {
             failed @ ..0 => return Ok(failed),
             written => moved += written,
         }
     }
-    // SAFETY: no pointers.
-    let sized = call(|| i64::from(unsafe { libc::ftruncate(file.as_raw_fd(), member.size as i64) }));
+    let sized = call(|| Ok(ftruncate(file, member.size).map(|()| 0)?));
     Ok(if sized < 0 { sized } else { moved })
 }
 
 /// Reads all of an entry, and writes it if there is a file: bytes, or the negative errno of a write.
-fn poured(entry: &mut impl Read, fd: Option<RawFd>, room: &mut [u8]) -> std::io::Result<i64> {
+fn poured(entry: &mut impl Read, file: Option<&File>, room: &mut [u8]) -> std::io::Result<i64> {
     let mut moved = 0;
     loop {
         let read = entry.read(room)?;
@@ -265,10 +231,8 @@ fn poured(entry: &mut impl Read, fd: Option<RawFd>, room: &mut [u8]) -> std::io:
             return Ok(moved);
         }
         let mut written = 0;
-        while let Some(fd) = fd.filter(|_| written < read) {
-            let rest = &room[written..read];
-            // SAFETY: `rest` is as long as is said.
-            let done = call(|| unsafe { libc::write(fd, rest.as_ptr().cast(), rest.len()) } as i64);
+        while let Some(mut file) = file.filter(|_| written < read) {
+            let done = call(|| Ok(file.write(&room[written..read])? as i64));
             if done < 0 {
                 return Ok(done);
             }

@@ -1,10 +1,8 @@
 //! What the threads of all programs share: sets, events, semaphores, gates and counts.
 
-use super::aio;
-use super::code::{Code, Names};
-use super::content_map::ContentMap;
-use super::span::Span;
-use super::tally::Tally;
+mod content_map;
+mod verify;
+
 use crate::clock::{Clock, sleep_until};
 use crate::fileset::{Set, SetPath, refuse_larger};
 use crate::host::descriptors::{parents, raise};
@@ -14,13 +12,18 @@ use crate::metrics::progress::Progress;
 use crate::payload::{PayloadPlan, of_set, of_target};
 use crate::replay_tree::Filling;
 use crate::source::variables::Variables;
+use crate::workload_vm::aio::writes::available;
+use crate::workload_vm::code::{Code, Names};
+use crate::workload_vm::span::Span;
+use crate::workload_vm::tally::Tally;
 use crate::{Error, Result};
+use content_map::ContentMap;
 use loadstone_content::seed::derive;
 use loadstone_files::Dir;
 use loadstone_plan::{Act, Backend, FileSet, Plan, Source, Step, TargetKind, Until};
 use loadstone_trace::Op;
 use std::collections::BTreeSet;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -184,7 +187,7 @@ impl World {
             let code = Code::new(plan, i, &mut names);
             let code = code.map_err(|what| Error::Request { worker: i, row: 0, what })?;
             if worker.backend == Backend::Posix && code.has(Act::AioWrite) {
-                aio::available().map_err(Error::Program)?;
+                available().map_err(Error::Program)?;
             }
             codes.push(Arc::new(code));
             first.push(threads);
@@ -349,6 +352,14 @@ impl World {
             None => alone.as_ref().map_or(-1, AsRawFd::as_raw_fd),
         };
         self.roots = places.iter().zip(&self.alone).map(root).collect();
+    }
+
+    /// The directory that a set lies in; nothing on `null`.
+    #[inline(always)]
+    pub fn root(&self, set: usize) -> Option<BorrowedFd<'_>> {
+        let root = self.roots[set];
+        // SAFETY: the places and targets of the sets stay open as long as the world.
+        (root >= 0).then(|| unsafe { BorrowedFd::borrow_raw(root) })
     }
 
     /// Takes note of what files hold from now on, where that is verified.
