@@ -49,10 +49,11 @@ fn hash(bytes: &[u8]) -> u64 {
 }
 
 /// How many bytes of a chunk stay, and how many edits it has, told by its pieces: their bytes, and whether they stay. An edit is
-/// anywhere in the first and in the last piece that it changes, so half of both stays.
+/// anywhere in the first and in the last piece that it changes, so half of both stays. Where no piece does nothing stays.
 fn stay(pieces: impl Iterator<Item = (f64, bool)>) -> (f64, u32) {
-    let (mut bytes, mut edits, mut run) = (0.0, 0, None);
+    let (mut bytes, mut edits, mut run, mut some) = (0.0, 0, None, false);
     for (length, stays) in pieces.chain([(0.0, true)]) {
+        some |= stays && length > 0.0;
         match (stays, run) {
             (true, Some(last)) => {
                 bytes += length + last / 2.0;
@@ -66,7 +67,7 @@ fn stay(pieces: impl Iterator<Item = (f64, bool)>) -> (f64, u32) {
             }
         }
     }
-    (bytes, edits)
+    if some { (bytes, edits) } else { (0.0, 0) }
 }
 
 /// How much stays, told by what is compared of all chunks; nothing where none changed.
