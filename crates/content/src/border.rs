@@ -3,16 +3,12 @@
 //! FastCDC (Xia et al., USENIX ATC 2016; the version of 2020) cuts before the byte at which the masked bits of its Gear
 //! hash are all zero. The hash takes in one bit more of every byte it has passed, so only the last 48 bytes count, that of the
 //! next chunk's first byte among them. So every chunk begins with one and the same byte and ends with one of some
-//! thousand tails after which, with that byte, there is a cut. In between, bytes come from [`Streams`], where there is none;
-//! where two pieces of them meet, the 48 bytes are hashed, and wherever a cut would be one is changed.
+//! thousand tails after which, with that byte, there is a cut. In between, a byte is changed where FastCDC would cut, and only
+//! there: other chunkers, also those of smaller chunks, find as many cuts as in real data.
 
 use crate::generator::{Generator, Id};
-use crate::resemblance::Pool;
-use crate::streams::{PIECE, Streams, Values};
-use crate::wide::{self, HALF, Wide};
 use crate::{Error, Result};
 use fastcdc::v2020::{Normalization, get_gear_with_seed, select_masks};
-use std::ops::Range;
 
 /// What every chunk begins with.
 pub(crate) const FIRST: u8 = 0x4c;
@@ -20,13 +16,10 @@ pub(crate) const FIRST: u8 = 0x4c;
 const APART: usize = 8 << 20;
 /// Bytes that are hashed together.
 const GROUP: usize = 8;
-/// Chunkers of larger chunks that ends are chosen for, each of chunks twice as large as the one before. Their masks have what this
-/// one's have and more bits, so they cut what is made at some ends of its chunks and nowhere else, where they would cut random
-/// bytes inside of chunks, too: more ends have to be such than by chance.
+/// Chunkers of larger chunks that ends are chosen for, each of chunks twice as large as the one before.
 const LEVELS: u32 = 8;
-/// Of ends of chunks larger than the average, of which less is asked, those that smaller ones could have, too: of all ends then
-/// five eighths, as many as a chunker of chunks twice as large finds in random bytes.
-const STRICT: f64 = 0.42;
+/// Of ends of chunks larger than the average, of which two bits less are asked, those that smaller ones could have, too.
+const STRICT: f64 = 0.25;
 /// Tails of which one is taken.
 const CHOICE: usize = 4;
 /// Average chunk of the largest chunker, bytes.
@@ -55,19 +48,14 @@ impl Cutter {
 pub(crate) struct Borders {
     cutter: Cutter,
     gear: [u64; 256],
-    /// The same for many windows at once.
-    wide: Option<Wide>,
     strict: u64,
     loose: u64,
-    /// What both masks have.
-    common: u64,
     /// Bytes that a hash takes in.
     window: usize,
     /// What each byte adds together with [`FIRST`] behind it.
     added: Values,
     /// Each of one byte less than a window: of chunks below the average, and of others.
     tails: [Vec<u8>; 2],
-    streams: Streams,
     plain: u8,
 }
 
@@ -86,15 +74,12 @@ impl Borders {
                 2 * window
             )));
         }
-        let common = strict & loose;
-        let streams = Streams::new(&gear, common, generator);
         let added = Values::new(
             gear.iter().map(|added| (added << 1).wrapping_add(gear[usize::from(FIRST)])),
             1 << window,
         );
-        let (wide, tails) = (Wide::new(&gear).filter(|_| window <= wide::BITS), Default::default());
-        let mut borders =
-            Borders { cutter, gear, wide, strict, loose, common, window, added, tails, streams, plain: 0 };
+        let tails = Default::default();
+        let mut borders = Borders { cutter, gear, strict, loose, window, added, tails, plain: 0 };
         let runs_on = |byte: &u8| !borders.says_cut(borders.hash_of(&[*byte; 64]));
         borders.plain = (0..=u8::MAX).find(runs_on).unwrap_or_default();
         // The larger chunks are, the longer a tail takes to find, and the fewer are needed.
@@ -169,37 +154,7 @@ impl Borders {
         }
     }
 
-    /// Random bytes of the chunk `id` that begin with `stamp`. No hash of a whole window of them says cut.
-    pub fn fill(&self, generator: &Generator, id: Id, stamp: &[u8], chunk: &mut [u8]) {
-        for (piece, bytes) in chunk.chunks_mut(PIECE).enumerate() {
-            self.streams.piece(generator, id, piece as u32).fill(bytes);
-        }
-        chunk[..stamp.len()].copy_from_slice(stamp);
-        for joint in std::iter::once(stamp.len()).chain((PIECE..chunk.len()).step_by(PIECE)) {
-            self.settle(chunk, joint..joint + self.window);
-        }
-    }
-
-    /// Puts what a pool has into a chunk. No hash of a whole window that ends in it, or behind it, says cut.
-    pub fn lend(&self, generator: &Generator, pool: &Pool, chunk: &mut [u8], range: Range<usize>) {
-        let (piece, first) = (pool.place / PIECE, pool.place % PIECE);
-        self.streams.piece(generator, pool.id, piece as u32).from(first).fill(&mut chunk[range.clone()]);
-        for joint in [range.start, range.end] {
-            self.settle(chunk, joint..joint + self.window);
-        }
-    }
-
-    /// Bytes that a hash takes in.
-    pub fn window(&self) -> usize {
-        self.window
-    }
-
-    /// Changes bytes until no hash of a whole window that ends in a range says cut, nor one of those that the changes are in.
-    pub fn settle(&self, chunk: &mut [u8], range: Range<usize>) {
-        self.clear(chunk, 0, range, chunk.len());
-    }
-
-    /// Ends a chunk in whose windows there is no cut, as one of so many bytes ends that has this number.
+    /// Changes bytes at which there would be a cut, and ends a chunk as one of so many bytes ends that has this number.
     pub fn apply(&self, (id, like): (u32, usize), chunk: &mut [u8]) {
         let Cutter { min, max, .. } = self.cutter;
         let (length, tail) = (chunk.len(), self.tail());
@@ -209,7 +164,7 @@ impl Borders {
         let inner = length != max && length >= min + self.window;
         // The hash begins at the smallest size, so that the first windows are not whole.
         let end = if inner { length - tail } else { length };
-        self.clear(chunk, min, min..min + self.window, end);
+        self.clear(chunk, end);
         if length != max && !inner {
             self.close(&mut chunk[min..], 0, self.strict | self.loose);
         } else if inner {
@@ -297,28 +252,18 @@ impl Borders {
         })
     }
 
-    /// Changes bytes until there is no cut in a range, nor, where it changed any, in windows that these are in. Hashes begin
-    /// at `begin`, and nothing from `end` on is looked at or changed.
-    fn clear(&self, chunk: &mut [u8], begin: usize, range: Range<usize>, end: usize) {
-        let (mut at, mut to) = (range.start, range.end.min(end));
-        if to.saturating_sub(at) <= HALF
-            && let Some(wide) = &self.wide
-            && let Some(from) = at.checked_sub(HALF).filter(|from| *from >= begin)
-            && let Some(bytes) = chunk[from..].first_chunk()
-            && wide.have(self.common, bytes)
-        {
-            return;
-        }
-        // Bytes before the window count for nothing, and whole groups are hashed faster.
-        let first = at.saturating_sub((self.window - 1).next_multiple_of(GROUP)).max(begin);
-        let mut hash = chunk.get(first..at).map_or(0, |bytes| self.hash_of(bytes));
-        while at < to {
+    /// Changes bytes before `end` at which there would be a cut.
+    fn clear(&self, chunk: &mut [u8], end: usize) {
+        let (mut at, mut hash) = (self.cutter.min, 0u64);
+        while at < end {
+            let mask = self.mask(at);
+            let until = if at < self.cutter.average { end.min(self.cutter.average) } else { end };
             // What some bytes add does not wait for the hash before, so it is found meanwhile.
-            if let Some(group) = chunk[at..to].first_chunk::<GROUP>() {
+            if let Some(group) = chunk[at..until].first_chunk::<GROUP>() {
                 let (mut added, mut free) = (0, true);
                 for (i, byte) in group.iter().enumerate() {
                     added = self.step(added, *byte);
-                    free &= (hash << (i + 1)).wrapping_add(added) & self.common != 0;
+                    free &= (hash << (i + 1)).wrapping_add(added) & mask != 0;
                 }
                 if free {
                     (hash, at) = ((hash << GROUP).wrapping_add(added), at + GROUP);
@@ -327,12 +272,9 @@ impl Borders {
             }
             let before = hash;
             hash = self.step(before, chunk[at]);
-            if self.says_cut(hash) {
-                while self.says_cut(hash) {
-                    chunk[at] = chunk[at].wrapping_add(1);
-                    hash = self.step(before, chunk[at]);
-                }
-                to = to.max(at + self.window).min(end);
+            while hash & mask == 0 {
+                chunk[at] = chunk[at].wrapping_add(1);
+                hash = self.step(before, chunk[at]);
             }
             at += 1;
         }
@@ -347,10 +289,45 @@ impl Borders {
     }
 }
 
+/// What bytes add to a hash, ascending, twice around the circle, so that any stretch of it is in one piece.
+#[derive(Clone)]
+struct Values {
+    sorted: Vec<(u64, u8)>,
+    /// How many are below each of equal parts of both rounds.
+    below: Vec<u16>,
+    /// Of the size of a part, binary logarithm.
+    part: u32,
+}
+
+impl Values {
+    /// `added` has what each byte adds; a hash is less than `circle`, a power of two.
+    fn new(added: impl Iterator<Item = u64>, circle: u64) -> Values {
+        let mut sorted: Vec<(u64, u8)> = added.map(|value| value & (circle - 1)).zip(0..=u8::MAX).collect();
+        sorted.sort_unstable();
+        let count = sorted.len();
+        sorted.extend_from_within(..);
+        sorted[count..].iter_mut().for_each(|(value, _)| *value += circle);
+        let part = circle.ilog2().saturating_sub(9);
+        let less = |number: u64| sorted.partition_point(|(value, _)| *value < number) as u16;
+        let below = (0..=2 << 9.min(circle.ilog2())).map(|i: u64| less(i << part)).collect();
+        Values { below, sorted, part }
+    }
+
+    /// How many are below a number.
+    fn rank(&self, number: u64) -> usize {
+        let first = usize::from(self.below[(number >> self.part) as usize]);
+        first + self.sorted[first..].iter().take_while(|(value, _)| *value < number).count()
+    }
+
+    /// Those from one number to before another, which are less than twice the circle, and the bytes.
+    fn between(&self, from: u64, to: u64) -> &[(u64, u8)] {
+        &self.sorted[self.rank(from)..self.rank(to)]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Shape;
 
     #[test]
     fn chunkers_of_larger_chunks_cut_at_as_many_ends_as_in_random_bytes() {
@@ -364,36 +341,11 @@ mod tests {
                 let is_end = |tail: &&[u8]| borders.hash_of(&[*tail, &[FIRST]].concat()) & mask == 0;
                 tails.filter(is_end).count() as f64 / all
             };
-            for level in 0..4 {
-                // About a third of all chunks are smaller than the average; those have 1.25 times that many bytes.
-                let [small, large] = &borders.tails;
-                let found = 0.35 * ends(small, level) + 0.65 * ends(large, level);
-                let natural = 1.25 / f64::from(2u32 << level);
-                assert!((found / natural - 1.0).abs() < 0.1, "{average} {level}: {found} for {natural}");
-            }
-        }
-    }
-
-    #[test]
-    fn windows_looked_at_together_make_no_other_bytes() {
-        let generator = Generator::new(1);
-        for average in [1 << 10, 8 << 10, 1 << 20] {
-            let cutter = Cutter { min: average / 4, average, max: average * 8 };
-            let wide = Borders::new(cutter, &generator).unwrap();
-            let plain = Borders { wide: None, ..wide.clone() };
-            for number in 0..200 {
-                let size = cutter.least_inner() + (average + number as usize * 7919) % average;
-                let [one, other] = [&wide, &plain].map(|borders| {
-                    let mut chunk = vec![0; size];
-                    borders.fill(&generator, Id(number), &[FIRST; 5], &mut chunk);
-                    if let Some(shape) = Shape::of_chunk(size as f64 / (1.0 + number as f64 / 20.0), size) {
-                        let settle = &mut |bytes: &mut [u8], range| borders.settle(bytes, range);
-                        shape.press_with(&mut chunk, borders.window(), &mut |_, _, _| {}, settle);
-                    }
-                    borders.apply((number as u32, size), &mut chunk);
-                    chunk
-                });
-                assert!(one == other, "chunk {number} of {average} on average");
+            for (tails, share) in borders.tails.iter().zip([1.0, 0.25]) {
+                for level in 0..4 {
+                    let (found, natural) = (ends(tails, level), share / f64::from(1u32 << level));
+                    assert!((found / natural - 1.0).abs() < 0.1, "{average} {level}: {found} for {natural}");
+                }
             }
         }
     }

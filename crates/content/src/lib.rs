@@ -7,6 +7,8 @@
 //! wanted, and such that FastCDC cuts them where they end ([`ChunkMaker`]). [`examine()`] shares nothing with that: it reads files and tells what
 //! chunkers and codecs find. `docs/explanation/content.md` has the figures.
 
+#![warn(clippy::missing_errors_doc)]
+
 mod border;
 mod chunk;
 mod content;
@@ -17,9 +19,7 @@ mod identity;
 mod resemblance;
 pub mod seed;
 mod shape;
-mod streams;
 mod texture;
-mod wide;
 
 pub use border::Cutter;
 pub use chunk::{ChunkMaker, Ratios};

@@ -9,9 +9,9 @@
 use crate::generator::{Generator, Id};
 use crate::texture::Texture;
 
-/// Bytes of a stretch: a piece of the streams has a whole number of them.
+/// Bytes of a stretch.
 const STRETCH: usize = 192;
-/// Bytes of a pool for a run of literals: a piece of the streams has a whole number of them, and longer runs are a chunk's own.
+/// Bytes of a pool for a run of literals; longer runs are a chunk's own.
 pub(crate) const SLOT: usize = 256;
 /// Bytes of neighbours that are near, and of a piece in which a codec finds them.
 const NEAR: usize = 128 << 10;

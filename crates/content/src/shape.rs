@@ -144,18 +144,15 @@ impl Shape {
 
     /// Makes a whole block of random bytes compressible. Where references are and lead to is drawn from these bytes.
     pub fn press(&self, bytes: &mut [u8]) {
-        self.press_with(bytes, usize::MAX, &mut |_, _, _| {}, &mut |_, _| {});
+        self.press_with(bytes, &mut |_, _, _| {});
     }
 
     /// As [`Shape::press`]. `random` is called with every range that stays random and how many such bytes are before it, before
-    /// it is referred to, and may change what is in it. So may `joined`, which is called with every range in which bytes that
-    /// were not together follow each other within less than `window`.
+    /// it is referred to, and may change what is in it.
     pub(crate) fn press_with(
         &self,
         bytes: &mut [u8],
-        window: usize,
         random: &mut impl FnMut(&mut [u8], Range<usize>, usize),
-        joined: &mut impl FnMut(&mut [u8], Range<usize>),
     ) {
         debug_assert_eq!(bytes.len(), self.size);
         let referred = self.size - self.random;
@@ -191,17 +188,9 @@ impl Shape {
                     let (from, run) = sources[below(SOURCES.min(turn + 1), 48)];
                     (at - from - below(run, 32)).clamp(near, far)
                 };
-                let back = back.max(1);
-                // One that repeats itself does so once what it repeats is settled, or else as a whole.
-                let piece = if back < window { length } else { back };
-                while at < end {
-                    let part = piece.min(end - at);
-                    refer(bytes, at, back, part);
-                    joined(bytes, at..at + if back < window { part } else { window });
-                    at += part;
-                }
+                refer(bytes, at, back.max(1), length);
+                at = end;
             }
-            joined(bytes, at..at.saturating_add(window));
             (runs, references) = (run_end, reference_end);
         }
         random(bytes, at..self.size, runs);

@@ -5,6 +5,8 @@
 //! A [`Series`] holds snapshots ([`Tree`]) and the chunks they share. [`scan()`] makes one of real files; `docs/explanation/datasets.md`
 //! tells what can be done with it.
 
+#![warn(clippy::missing_errors_doc)]
+
 mod create;
 pub mod exercise;
 mod extensions;

@@ -20,6 +20,6 @@ pub mod tree;
 pub use chunks::{Chunks, Ratio};
 pub use content::Content;
 pub use error::{Error, Result};
-pub use relations::{Replaced, Successor, replaced};
+pub use relations::{New, Stretch, replaced};
 pub use tape::{Piece, Share, Tape};
 pub use tree::{Chunking, Meta, Series, Tree};

@@ -25,7 +25,7 @@ pub use step::{Again, Carried, Changed, File, Gone, Material, New, Sizes, Step};
 pub(crate) use step::{ratios, sizes_of};
 
 /// Of the layout.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 /// The first that has four classes of sizes for each doubling.
 const CLASSES_FROM: u32 = 4;
 /// The oldest that is read: what it lacks is left out.

@@ -4,10 +4,11 @@ use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
 /// Beginning, end, middle, and what they can be together; in the order of table 4.3.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[allow(missing_docs)]
 #[repr(u8)]
 pub enum Pattern {
+    #[default]
     B,
     E,
     M,

@@ -71,7 +71,7 @@ pub struct Gone {
 }
 
 /// Modified files that are alike, before and after: a change descriptor of the thesis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Changed {
     /// What they were like.
     pub file: File,

@@ -16,7 +16,7 @@ const ONE_IN: u8 = 4;
 pub(super) const MOST_PRINT: usize = 32;
 
 /// A chunk as it was read.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Found {
     pub packed: Packed,
     /// Of its bytes, bits each; of a known chunk 0.

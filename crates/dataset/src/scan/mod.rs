@@ -252,7 +252,7 @@ impl Scan {
                 packed = Packed::new(packed.size(), self.guess.tell(packed.size(), *entropy));
             }
             if self.cut.compress == Compress::Whole {
-                self.parts.push(*parts);
+                self.parts.push(parts.clone());
             }
             refs.push(self.known.add(&mut self.series.chunks, packed, print)?);
         }

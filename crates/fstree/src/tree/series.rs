@@ -135,25 +135,34 @@ impl Resemblance {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stays {
-    /// How many of those that are as long as the one they took the place of have so many sixteenths of it, from none to all but
-    /// less than one. What is not the same is one stretch.
+    /// How many of those that are as long as the one they took the place of have so many sixteenths of it, at the same bytes, from
+    /// none to all but less than one.
     pub parts: [u32; Stays::PARTS],
     /// How many are not.
     pub others: u32,
-    /// Of these, single ones between two that stayed that took the place of a single one: how many begin and end as it does, in
-    /// so many sixteenths of the shorter of both.
+    /// Of these, single ones between two that stayed: how many have so many sixteenths of what was there.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub alone: [u32; Stays::PARTS + 1],
-    /// The same of the first of others between two that stayed, which begins as the first did that was there before.
+    /// The same of several between two that stayed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub several: [u32; Stays::PARTS + 1],
+    /// Stretches of bytes of their own that chunks have which have some of what was there; nothing in older series.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub edits: u32,
+    /// How many begin as the first did that was there, of older series.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub first: [u32; Stays::PARTS + 1],
-    /// Of the last of them, which ends as the last did.
+    /// How many end as the last did, of older series.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub last: [u32; Stays::PARTS + 1],
 }
 
 fn is_zero(counts: &[u32; Stays::PARTS + 1]) -> bool {
     *counts == [0; Stays::PARTS + 1]
+}
+
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Stays {
@@ -169,13 +178,34 @@ impl Stays {
     /// How much stays of what changes, as a share of new chunks in files that changed.
     #[must_use]
     pub fn share(&self) -> f64 {
-        let counts = [&self.parts[..], &self.alone, &self.first, &self.last];
-        let parts = counts.map(|counts| {
+        let parts = self.counts().map(|counts| {
             (0u32..).zip(counts).map(|(part, count)| f64::from(part) * f64::from(*count)).sum::<f64>()
         });
         parts.iter().sum::<f64>()
             / Stays::PARTS as f64
             / (total(&self.parts) + f64::from(self.others)).max(1.0)
+    }
+
+    /// Stretches of bytes of its own of a chunk that has some of what was there, on average: at least one.
+    pub(crate) fn edits(&self) -> f64 {
+        let some: f64 = self.counts().iter().map(|counts| total(&counts[1..])).sum();
+        (f64::from(self.edits) / some.max(1.0)).max(1.0)
+    }
+
+    /// Of chunks that are neither as long nor alone, how many have so many sixteenths of what was there.
+    pub(crate) fn others(&self) -> [u32; Stays::PARTS + 1] {
+        let mut others = self.several;
+        if is_zero(&others) {
+            // Of those that neither begin nor end as others did older series say nothing.
+            others = std::array::from_fn(|part| self.first[part].saturating_add(self.last[part]));
+            let told = total(&others) + total(&self.alone);
+            others[0] += (f64::from(self.others) - told).max(0.0) as u32;
+        }
+        others
+    }
+
+    fn counts(&self) -> [&[u32]; 5] {
+        [&self.parts, &self.alone, &self.several, &self.first, &self.last]
     }
 }
 

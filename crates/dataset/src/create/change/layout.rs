@@ -242,24 +242,7 @@ pub(crate) mod tests {
     pub fn row(before: u32, size: u32, kept: u32, pattern: Pattern) -> Changed {
         let file = File { depth: 0, extension: 0, size: before, unique: before, dup1: 0, dup2: 0 };
         let unique = size - kept;
-        Changed {
-            file,
-            class: 61,
-            state: 0,
-            becomes: 0,
-            size,
-            unique,
-            dup1: kept,
-            dup2: 0,
-            kept,
-            in_place: 0,
-            twice: 0,
-            often: 0,
-            kind: 0,
-            runs: 0,
-            pattern,
-            count: 1,
-        }
+        Changed { file, class: 61, size, unique, dup1: kept, kept, pattern, count: 1, ..Changed::default() }
     }
 
     /// Chunks after a change of chunks 0 to before `before`; new ones are from 1,000 on.

@@ -162,21 +162,14 @@ mod tests {
                 let file = File { depth: 0, extension: 0, size: before, unique: before, dup1: 0, dup2: 0 };
                 let row = Changed {
                     file,
-                    class: 0,
-                    state: 0,
-                    becomes: 0,
                     size,
                     unique: size - kept,
                     dup1: kept,
-                    dup2: 0,
                     kept,
-                    in_place: 0,
-                    twice: 0,
-                    often: 0,
-                    kind: 0,
                     runs: count,
                     pattern,
                     count: 1,
+                    ..Changed::default()
                 };
                 let pieces = runs.layout(&row, before as usize, &mut draw).unwrap();
                 let old: Vec<u32> = (0..before).collect();

@@ -230,20 +230,13 @@ fn row(size: u32, pattern: Pattern, state: State) -> Changed {
     let kept = if pattern == Pattern::BEM { 0 } else { after.saturating_sub(places).min(size) };
     Changed {
         file: File { depth: 0, extension: 0, size, unique: size, dup1: 0, dup2: 0 },
-        class: 0,
         state: state as u32,
-        becomes: 0,
         size: after,
         unique: after - kept,
         dup1: kept,
-        dup2: 0,
         kept,
-        in_place: 0,
-        twice: 0,
-        often: 0,
-        kind: 0,
-        runs: 0,
         pattern,
         count: 1,
+        ..Changed::default()
     }
 }
