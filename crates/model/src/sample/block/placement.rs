@@ -278,12 +278,14 @@ impl Places {
         let mut offset = found.ok_or(Misfit { rest: None })?;
         // Where nothing that was drawn leads to blocks that were used when they should have been, it breaks off.
         // What continues the request before stays, as far as others can pay for it.
-        if !wanted.strict
-            && !(ended == 1 && self.keeps(&wanted, offset))
-            && !self.suits(&wanted, offset)
-            && let Some(hop) = self.hop(&wanted, rng)
-        {
-            (offset, ended, astray) = (hop, 0, true);
+        if !wanted.strict {
+            let stays = ended == 1 && self.keeps(&wanted, offset);
+            if !stays
+                && !self.suits(&wanted, offset)
+                && let Some(hop) = self.hop(&wanted, rng)
+            {
+                (offset, ended, astray) = (hop, 0, true);
+            }
         }
         let end = offset + length;
         (self.ends[object as usize], self.op_ends[class as usize]) = (end, end);
