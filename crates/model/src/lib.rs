@@ -6,6 +6,8 @@
 //! [`Model::load`] keep it in one Parquet file (`docs/reference/formats/model.md`), and a [`Sampler`] turns it
 //! back into requests. Source: T2M, chapter 3 of the MDH thesis (Tarasov et al., FAST '12).
 
+#![warn(clippy::missing_errors_doc)]
+
 pub mod chain;
 mod error;
 pub mod exercise;

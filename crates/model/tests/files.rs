@@ -5,6 +5,7 @@ mod common;
 use common::{Memory, whole};
 use loadstone_model::transform::superposed;
 use loadstone_model::{Catalog, FitOptions, Fitter, Model, Sampler, measure};
+use loadstone_trace::lru::{Curve, Stack};
 use loadstone_trace::tree::{self, Entry};
 use loadstone_trace::{Batch, Info, NO_OBJECT, NONE, Object, Op};
 use rand::{RngExt, SeedableRng};
@@ -110,6 +111,39 @@ fn counts(batches: &[Batch]) -> BTreeMap<(u8, i64), usize> {
         }
     }
     counts
+}
+
+/// Random requests to one file; half of them go to a tenth of it.
+fn database(seed: u64) -> Trace {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut trace = Trace::default();
+    for _ in 0..20_000 {
+        let size = if rng.random_bool(0.2) { 1 << 16 } else { 4096 };
+        let pages = if rng.random_bool(0.5) { 4000 } else { 40_000 };
+        let offset = rng.random_range(0..pages) * 4096;
+        let op = if rng.random_bool(0.7) { Op::Read } else { Op::Write };
+        trace.push(op, "/secret/base", "", (offset, size), size);
+    }
+    trace
+}
+
+/// What caches miss of requests.
+fn curve(requests: &[Batch]) -> Curve {
+    let mut stack = Stack::exact();
+    requests.iter().for_each(|batch| stack.add(batch));
+    stack.curve()
+}
+
+#[test]
+fn blocks_of_a_file_come_back_as_often_as_in_the_trace() {
+    let trace = database(3);
+    let model = fitted(&trace);
+    let (real, made) = (curve(&[trace.batch]), curve(&drawn(&model, 1).0));
+    for part in [1, 2, 4, 8, 16, 32] {
+        let cache = real.footprint / part;
+        let (real, made) = (real.miss_ratio(cache), made.miss_ratio(cache));
+        assert!((real - made).abs() < 0.05, "{cache} blocks miss {real:.3} and {made:.3}");
+    }
 }
 
 #[test]

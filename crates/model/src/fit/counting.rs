@@ -123,6 +123,9 @@ impl Counting {
     }
 
     /// Takes the next batch.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Requests`] where a request lies beyond the last window that a model may have.
     pub fn count(&mut self, batch: &Encoded) -> Result<()> {
         if let Some(wider) = &batch.layouts {
             self.widen(wider);
@@ -265,6 +268,9 @@ impl Counting {
     }
 
     /// The model; `dimensions` are those of the encoder.
+    ///
+    /// # Errors
+    /// Where keys need more than 64 bits, or what was counted breaks a law of the format.
     pub fn into_model(self, dimensions: Vec<Dimension>, mut header: Header) -> Result<Model> {
         let mut largest = vec![0u32; self.dimensions];
         for matrix in &self.merger.matrices {

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::feature::files::catalog::Catalog;
+use crate::feature::recency::ReuseDistance;
 use crate::feature::recency::distances::Distances;
 use crate::feature::{Context, Feature, FeatureId, Field, Rows};
 use crate::fit::calibrate::Common;
@@ -52,6 +53,8 @@ pub(crate) struct Encoded {
 /// Turns requests into keys, once calibration is over.
 pub(crate) struct Encoder {
     codes: Codes,
+    /// Stack distances of requests of files, and memory for their numbers.
+    distances: Option<(ReuseDistance, Vec<i64>)>,
     /// Dimensions of each table.
     members: Vec<Vec<usize>>,
     layouts: Vec<Layout>,
@@ -200,6 +203,9 @@ wide! {
 
 impl Encoder {
     /// Learns the common values from a buffer of requests; `specs` are the dimensions.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TooWide`] where keys need more than 64 bits.
     pub fn new(specs: &[Spec], options: &FitOptions, context: Context, buffer: &[Ahead]) -> Result<Encoder> {
         let places = Deciders::new(specs.iter().map(|s| (s.feature, s.role)));
         let mut masks = Masks::new(options.offset_rule, options.far);
@@ -240,6 +246,8 @@ impl Encoder {
             let rule = spec.rule.learned(spec.feature.kind().signed, common.values());
             columns.push(Column::new(spec.feature, spec.role, rule, &context));
         }
+        // Requests of files are not drawn by it, and their offsets are chosen so that it comes out right.
+        let distances = options.files.then(Default::default);
         // One joint table of all that is generated, and one for each observed dimension.
         let mut members: Vec<Vec<usize>> = vec![Vec::new()];
         for (d, spec) in specs.iter().enumerate() {
@@ -251,7 +259,8 @@ impl Encoder {
         let codes = Codes { columns, context, masks, places, by: Vec::new() };
         let sets = |field| specs.iter().position(|s| s.role == Role::Sets && s.feature.kind().field == field);
         let sized = sets(Field::Op).zip(sets(Field::Size));
-        let mut encoder = Encoder { codes, members, layouts: Vec::new(), sized, sums: SizeSums::default() };
+        let mut encoder =
+            Encoder { codes, distances, members, layouts: Vec::new(), sized, sums: SizeSums::default() };
         encoder.layouts = encoder.layouts_now()?;
         Ok(encoder)
     }
@@ -275,10 +284,13 @@ impl Encoder {
         })
     }
 
-    /// Stack distances of all blocks, where requests are drawn by that of their last one.
+    /// Stack distances of all blocks: of requests of files, and where requests are drawn by that of their last block.
     pub fn distances(&self) -> Option<Distances> {
         let sets = |c: &&Column| c.role == Role::Sets && c.id.kind().field == Field::Distance;
-        self.codes.columns.iter().find(sets)?.feature.distances()
+        match &self.distances {
+            Some((counts, _)) => counts.distances(),
+            None => self.codes.columns.iter().find(sets)?.feature.distances(),
+        }
     }
 
     /// Mean sizes of buckets, by op.
@@ -312,6 +324,9 @@ impl Encoder {
     }
 
     /// Keys of a batch, whose times and sizes are handed on with them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Requests`] where a number has no bucket, [`ErrorKind::TooWide`] where keys outgrow 64 bits.
     pub fn encode(&mut self, ahead: &mut Ahead, out: &mut Encoded) -> Result<()> {
         let (batch, known) = ahead;
         out.layouts = None;
@@ -333,6 +348,9 @@ impl Encoder {
     /// Adds the keys of some rows; all are wider once a code has outgrown its bits.
     fn encode_rows(&mut self, rows: &Rows<'_>, known: &Known, out: &mut Encoded) -> Result<()> {
         self.codes.fill(rows, known);
+        if let Some((counts, values)) = &mut self.distances {
+            counts.values(rows, values);
+        }
         if let Some((op, size)) = self.sized {
             let (ops, sizes) = (&self.codes.columns[op], &self.codes.columns[size]);
             self.sums.add(&ops.codes, &sizes.codes, &sizes.values);

@@ -21,6 +21,9 @@ pub(crate) struct Pipeline {
 
 impl Pipeline {
     /// Starts the counter's thread.
+    ///
+    /// # Errors
+    /// Where no thread can be started.
     pub fn new(encoder: Encoder, mut counting: Counting) -> Result<Pipeline> {
         let (full, to_count) = mpsc::sync_channel::<Encoded>(IN_FLIGHT);
         let (counted, empty) = mpsc::channel();
@@ -42,6 +45,9 @@ impl Pipeline {
     }
 
     /// Takes the next batch, of which some columns go on to the counter. An error of the counter may come with a later call.
+    ///
+    /// # Errors
+    /// Those of the encoder and of the counter.
     pub fn count(&mut self, ahead: &mut Ahead) -> Result<()> {
         // A counter that ended in an error takes and returns nothing any more.
         if let Ok(mut encoded) = self.empty.recv() {
@@ -54,6 +60,9 @@ impl Pipeline {
     }
 
     /// Ends the stream.
+    ///
+    /// # Errors
+    /// Those of the counter.
     pub fn end(self) -> Result<(Encoder, Counting)> {
         drop(self.full);
         Ok((self.encoder, joined(self.counter)?))

@@ -96,6 +96,9 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// From the start of the model's time.
+    ///
+    /// # Errors
+    /// Where the model sets no op, size or gap, or a dimension is in no table.
     pub fn new(model: &Arc<Model>, seed: u64) -> Result<Stream> {
         let (header, columns) = (&model.header, Columns::of(model));
         let given = columns.all().filter(|(dimension, _)| dimension.role == Role::Given);

@@ -205,6 +205,9 @@ impl Rule {
     }
 
     /// Refuses a rule that cannot have been learned (files are untrusted).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Asked`] with what no fit makes.
     pub fn check(&self) -> Result<()> {
         match self {
             Rule::Linear { width, .. } if *width < 1 => {

@@ -29,6 +29,9 @@ pub struct Told {
 
 impl Told {
     /// What the header of a model tells; where that is nothing, each phase is a group of one op.
+    ///
+    /// # Errors
+    /// Where the model does not tell which of its requests have which op.
     pub fn of(model: &Model, op: usize) -> Result<Told> {
         let line = &model.header.windows;
         let listed: Vec<u32> = line.groups.ops.iter().map(|ops| ops.code).collect();

@@ -46,7 +46,7 @@ pub(crate) const REUSE_DISTANCE: Kind =
     Kind::new("reuse_distance", Field::Distance, "block", "log2:2", |_| Box::new(ReuseDistance::default()));
 
 #[derive(Default)]
-struct ReuseDistance {
+pub(crate) struct ReuseDistance {
     blocks: Recency,
     counts: Counts,
     /// Memory for the runs of a request.

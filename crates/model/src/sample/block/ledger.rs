@@ -186,6 +186,16 @@ impl Ledger {
         ledger
     }
 
+    /// Of draws that do not say when their blocks were used: each block is put on all accounts, on each its share.
+    pub fn plain(distances: &Distances) -> Ledger {
+        let mut ledger = Ledger::new(distances, &[]);
+        let all = distances.total().max(1) as f64;
+        let wanted = std::iter::once(&distances.new).chain(&distances.references);
+        let shares = (0..).zip(wanted).map(|(account, n)| (account, [*n as f64 / all; 2]));
+        ledger.credits.insert(0, shares.collect());
+        ledger
+    }
+
     /// Goes on with draws of another matrix.
     pub fn turn_to(&mut self, matrix: usize) {
         let set = usize::from(self.soon.get(matrix).copied().unwrap_or(false));
@@ -444,6 +454,19 @@ mod tests {
         (0..50).for_each(|_| ledger.debit(Some(5), 1));
         assert!(!ledger.owes(None) && !ledger.owes(Some(5)));
         assert_eq!(ledger.most_owed(Recall::Used(3, 9), 100), Recall::New);
+    }
+
+    #[test]
+    fn draws_that_say_nothing_put_on_each_account_its_share() {
+        let distances = Distances { new: 10, first: vec![0, 100], references: vec![30, 60] };
+        let mut ledger = Ledger::plain(&distances);
+        ledger.credit(0, 50);
+        assert_eq!(ledger.dues[0].blocks, [5.0, 15.0, 30.0]);
+        // It may be overdrawn by 32 blocks and a tenth.
+        ledger.debit(Some(200), 64);
+        assert!(ledger.owes(Some(200)));
+        ledger.debit(Some(200), 1);
+        assert!(!ledger.owes(Some(200)) && ledger.owes(Some(50)) && ledger.owes(None));
     }
 
     #[test]

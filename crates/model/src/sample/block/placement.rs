@@ -8,7 +8,7 @@ use crate::random::{Random, below};
 use crate::sample::block::ledger::Ledger;
 use crate::sample::block::memory::Open;
 use crate::sample::block::recall::Recall;
-use crate::sample::block::recency::Blocks;
+use crate::sample::block::recency::{Blocks, LOOKS};
 use crate::sample::column::{Column, Columns};
 use crate::schema::dimension::OffsetRule;
 use loadstone_trace::{NONE, Op};
@@ -19,6 +19,12 @@ const SAMPLES: u64 = 6;
 
 /// Places tried for one whose blocks were used when they should have been.
 const SUITS: usize = 8;
+
+/// Places from the stack that are tried for a draw that may still be exchanged for another.
+const LOOKS_STRICT: usize = 3;
+
+/// In a range of less than this part of the object hardly a place from the stack lies.
+const NARROW: i64 = 256;
 
 /// Ends of streams tried for one that leads to blocks that were used when they should have been.
 const ASKS: usize = 8;
@@ -141,6 +147,9 @@ impl Places {
     }
 
     /// Of the objects of a model; `ledger` is that of its stack distances, where it has any.
+    ///
+    /// # Errors
+    /// Where a dimension is in no table.
     pub fn new(columns: &Columns<'_>, ledger: Option<Ledger>) -> Result<Places> {
         let header = columns.header();
         let most = header.objects.iter().map(|o| o.id as usize + 1).max().unwrap_or(0);
@@ -198,6 +207,9 @@ impl Places {
     }
 
     /// Places a request, if what was drawn fits what the requests before it left.
+    ///
+    /// # Errors
+    /// [`Misfit`] where what was drawn leads nowhere.
     #[inline]
     pub fn place(
         &mut self,
@@ -266,13 +278,14 @@ impl Places {
         let mut offset = found.ok_or(Misfit { rest: None })?;
         // Where nothing that was drawn leads to blocks that were used when they should have been, it breaks off.
         // What continues the request before stays, as far as others can pay for it.
-        let stays = ended == 1 && self.keeps(&wanted, offset);
-        if !wanted.strict
-            && !stays
-            && !self.suits(&wanted, offset)
-            && let Some(hop) = self.hop(&wanted, rng)
-        {
-            (offset, ended, astray) = (hop, 0, true);
+        if !wanted.strict {
+            let stays = ended == 1 && self.keeps(&wanted, offset);
+            if !stays
+                && !self.suits(&wanted, offset)
+                && let Some(hop) = self.hop(&wanted, rng)
+            {
+                (offset, ended, astray) = (hop, 0, true);
+            }
         }
         let end = offset + length;
         (self.ends[object as usize], self.op_ends[class as usize]) = (end, end);
@@ -333,12 +346,12 @@ impl Places {
         self.blocks.as_ref().is_none_or(keeps)
     }
 
-    /// Of the offsets that `pick` finds, and those whose last block was used when it should have been, one that
-    /// suits; where that fails, any of `pick` unless `strict`.
+    /// Of the offsets that `pick` finds in a range of so many bytes, and those whose last block was used when it should
+    /// have been, one that suits; where that fails, any of `pick` unless another draw may be tried.
     fn suited(
         &self,
         wanted: &Wanted,
-        strict: bool,
+        width: i64,
         rng: &mut Random,
         fits: impl Fn(i64) -> bool,
         mut pick: impl FnMut(&mut Random) -> Option<i64>,
@@ -346,12 +359,16 @@ impl Places {
         let Some(blocks) = self.blocks.as_ref().filter(|_| wanted.recall != Recall::Any) else {
             return pick(rng);
         };
-        let used = blocks.places(wanted.object, wanted.length, wanted.recall, rng);
-        let will_do =
-            |offset: &i64| (0..=wanted.most).contains(offset) && fits(*offset) && self.suits(wanted, *offset);
-        let found = used.map(|offset| wanted.aligned(offset, self.grain)).find(will_do);
-        if found.is_some() {
-            return found;
+        if width.saturating_mul(NARROW) >= wanted.state.extent {
+            let looks = if wanted.strict { LOOKS_STRICT } else { LOOKS };
+            let used = blocks.places(wanted.object, wanted.length, wanted.recall, rng).take(looks);
+            let will_do = |offset: &i64| {
+                (0..=wanted.most).contains(offset) && fits(*offset) && self.suits(wanted, *offset)
+            };
+            let found = used.map(|offset| wanted.aligned(offset, self.grain)).find(will_do);
+            if found.is_some() {
+                return found;
+            }
         }
         let mut other = None;
         for _ in 0..SUITS {
@@ -361,7 +378,7 @@ impl Places {
             }
             other = Some(offset);
         }
-        other.filter(|_| !strict)
+        other.filter(|_| !wanted.strict)
     }
 
     /// Where a request of the same op of one of these ages ended: best one where the remainder is right,
@@ -408,7 +425,7 @@ impl Places {
         // Jumps with buckets of their own do not belong to this one.
         let excepts = |offset: i64| self.jump.numbers.excepts(wanted.leads.jump, offset - end);
         let fits = |offset: i64| (low..=high).contains(&offset) && !excepts(offset);
-        self.suited(wanted, wanted.strict, rng, fits, |rng| {
+        self.suited(wanted, high - low, rng, fits, |rng| {
             for _ in 0..4 {
                 let offset = pick(low, high, modulus, rest, rng)?;
                 if !excepts(offset) {
@@ -443,7 +460,7 @@ impl Places {
         let (modulus, rest) = wanted.rest(self.grain, 0);
         if self.rule != OffsetRule::Near || wanted.end == NONE {
             let fits = |offset: i64| (low..=high).contains(&offset);
-            return self.suited(wanted, wanted.strict, rng, fits, |rng| pick(low, high, modulus, rest, rng));
+            return self.suited(wanted, high - low, rng, fits, |rng| pick(low, high, modulus, rest, rng));
         }
         let near = self.far.unwrap_or(1 << wanted.state.shift);
         let below_near = (low, high.min(wanted.end.saturating_sub(near) - 1));
@@ -456,7 +473,7 @@ impl Places {
         let fits = |offset: i64| {
             (below_near.0..=below_near.1).contains(&offset) || (above_near.0..=above_near.1).contains(&offset)
         };
-        self.suited(wanted, wanted.strict, rng, fits, |rng| {
+        self.suited(wanted, high - low, rng, fits, |rng| {
             let (low, high) = if below(rng, before + after) < before { below_near } else { above_near };
             pick(low, high, modulus, rest, rng)
         })

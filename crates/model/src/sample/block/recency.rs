@@ -5,10 +5,11 @@ use crate::sample::block::ledger::Ledger;
 use crate::sample::block::recall::Recall;
 use loadstone_trace::lru::{BLOCK, blocks};
 use loadstone_trace::{Recency, Run};
+use std::cell::Cell;
 use std::ops::RangeInclusive;
 
 /// Blocks looked at for one that lies where it should.
-const LOOKS: usize = 6;
+pub(crate) const LOOKS: usize = 6;
 
 /// Blocks looked at from each of these on for one of the object.
 const LOOKS_ON: usize = 16;
@@ -19,6 +20,19 @@ const LATELY: usize = 64;
 /// Blocks that there is room for from the start at most.
 const ROOM: u64 = 1 << 20;
 
+/// Blocks whose distance is remembered.
+const ASKED: usize = 64;
+
+/// The stack distance of a block, as it was before some request.
+#[derive(Clone, Copy, Default)]
+struct Asked {
+    /// Number of that request; the first one is 1.
+    request: u64,
+    object: u32,
+    block: u64,
+    distance: Option<u64>,
+}
+
 /// The blocks that were used.
 pub(crate) struct Blocks {
     used: Recency,
@@ -27,6 +41,9 @@ pub(crate) struct Blocks {
     lately: Vec<(Vec<u64>, usize)>,
     /// Memory for the runs of a request.
     runs: Vec<Run>,
+    /// Number of the next request, and distances that were looked up for it: most draws for it ask for the same ones.
+    request: u64,
+    asked: [Cell<Asked>; ASKED],
 }
 
 impl Blocks {
@@ -34,7 +51,14 @@ impl Blocks {
     pub fn new(ledger: Ledger) -> Blocks {
         // A damaged file may say anything.
         let room = ledger.footprint().min(ROOM) as usize;
-        Blocks { used: Recency::with_capacity(room), ledger, lately: Vec::new(), runs: Vec::new() }
+        Blocks {
+            used: Recency::with_capacity(room),
+            ledger,
+            lately: Vec::new(),
+            runs: Vec::new(),
+            request: 1,
+            asked: std::array::from_fn(|_| Cell::default()),
+        }
     }
 
     /// Bytes of memory that the blocks take.
@@ -49,6 +73,7 @@ impl Blocks {
 
     /// Takes the next request, and the code of the distance that was drawn for it.
     pub fn note(&mut self, op: u8, object: u32, (offset, size): (i64, i64), code: u32) {
+        self.request += 1;
         self.used.touch_all(object, blocks(op, offset, size), &mut self.runs);
         self.runs.iter().for_each(|run| self.ledger.debit(run.distance, run.blocks));
         self.ledger.reach(self.used.len() as u64);
@@ -89,8 +114,21 @@ impl Blocks {
     #[inline]
     fn two(&self, object: u32, offset: i64, length: i64, will_do: impl Fn(Option<u64>) -> bool) -> bool {
         let (last, middle) = (last_block(offset, length), last_block(offset, length / 2));
-        let will_do = |block: u64| will_do(self.used.distance(object, block));
+        let will_do = |block: u64| will_do(self.distance(object, block));
         will_do(last) && (middle == last || will_do(middle))
+    }
+
+    /// The stack distance of a block, `None` if it was never used.
+    #[inline]
+    fn distance(&self, object: u32, block: u64) -> Option<u64> {
+        let slot = &self.asked[block as usize % ASKED];
+        let known = slot.get();
+        if (known.request, known.object, known.block) == (self.request, object, block) {
+            return known.distance;
+        }
+        let distance = self.used.distance(object, block);
+        slot.set(Asked { request: self.request, object, block, distance });
+        distance
     }
 
     /// Offsets of requests of so many bytes whose last block was used when it should have been, each found at random.

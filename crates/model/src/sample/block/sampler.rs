@@ -21,9 +21,9 @@ use std::sync::Arc;
 /// Tries until a stream of another age will do.
 const EXACT: usize = 8;
 /// Tries until an end at another remainder of a page will do.
-const AGED: usize = 12;
+const AGED: usize = 10;
 /// Tries until a draw goes where it can.
-const NEAR: usize = 16;
+const NEAR: usize = 12;
 
 /// Where draws for the next request are looked for.
 #[derive(Clone, Copy)]

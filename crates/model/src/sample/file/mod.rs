@@ -12,10 +12,13 @@ pub(crate) mod sampler;
 use crate::feature::files::catalog::{Kind, ROOT};
 use crate::feature::node::{Need, Node, is_failure};
 use crate::random::{Random, below};
+use crate::sample::block::ledger::Ledger;
+use crate::sample::block::recency::Blocks;
 use crate::sample::column::Column;
 use crate::sample::file::directories::Directories;
 use crate::sample::file::offsets::{Again, Reach, Wanted};
 use crate::sample::file::recent_offsets::RecentOffsets;
+use crate::sample::room;
 use crate::schema::cells::KeyField;
 use loadstone_trace::{NO_OBJECT, NONE, Object, Op, Recency};
 use rustc_hash::FxHashMap;
@@ -102,13 +105,16 @@ pub(crate) struct Files {
     /// By code of an age: at which time it was looked up, and when files of it were used, oldest and newest.
     ages: Vec<(u64, Option<(u64, u64)>)>,
     opens: bool,
+    /// Blocks used, where the model knows their stack distances.
+    blocks: Option<Blocks>,
 }
 
 impl Files {
     /// `opens`: whether files are opened and closed, so that one without a name may be held.
-    pub fn new(parts: Parts, opens: bool) -> Files {
+    pub fn new(parts: Parts, opens: bool, ledger: Option<Ledger>) -> Files {
         Files {
             opens,
+            blocks: ledger.map(Blocks::new),
             recent_offsets: RecentOffsets::default(),
             ages: Vec::new(),
             parts,
@@ -164,9 +170,9 @@ impl Files {
         self.ages[at].1.is_some_and(between)
     }
 
-    /// How many files there are so far.
-    pub fn len(&self) -> usize {
-        self.files.len()
+    /// Bytes of memory that the files and their blocks take, about.
+    pub fn bytes(&self) -> u64 {
+        self.files.len() as u64 * room::FILE + self.blocks.as_ref().map_or(0, Blocks::bytes)
     }
 
     /// Names of the files so far.
@@ -237,7 +243,9 @@ impl Files {
                 Some(object) => self.files[object as usize].reach,
                 None => self.new_reach(key, wanted.need),
             };
-            match at.offset(&self.recent_offsets, found, &wanted, rng) {
+            let object = found.unwrap_or(self.files.len() as u32);
+            let suits = |offset: i64| self.recalls(object, offset, &wanted);
+            match at.offset(&self.recent_offsets, found, &wanted, rng, suits) {
                 Some(there) => offset = there,
                 None if wanted.strict && !forced => return None,
                 None => {
@@ -255,6 +263,9 @@ impl Files {
         let file = &self.files[object as usize];
         let state = file.state;
         self.note(object, other, code, result, (offset, moved));
+        if let Some(blocks) = &mut self.blocks {
+            blocks.note(code, object, (offset, moved), 0);
+        }
         Some(Use { object, other, offset, size: moved, result, state, astray })
     }
 
@@ -341,6 +352,12 @@ impl Files {
         can && sure
             && kind_for(wanted.op, wanted.result, file.kind) == file.kind
             && (!wanted.strict || wanted.seek == NONE || place())
+    }
+
+    /// Whether the blocks of a request were used when blocks should have been.
+    fn recalls(&self, object: u32, offset: i64, wanted: &Wanted) -> bool {
+        let moves = matches!(wanted.op, Op::Read | Op::Write) && wanted.size > 0;
+        !moves || self.blocks.as_ref().is_none_or(|blocks| blocks.suit(object, offset, wanted.size))
     }
 
     /// What is in a new file.

@@ -67,13 +67,14 @@ impl Reach {
         offset >= 0 && (wanted.size == 0 || end <= most)
     }
 
-    /// Where in its file a request goes, if it lies in that.
+    /// Where in its file a request goes, if it lies in that: best to an offset that `suits`.
     pub fn offset(
         &self,
         recent_offsets: &RecentOffsets,
         file: Option<u32>,
         wanted: &Wanted,
         rng: &mut Random,
+        suits: impl Fn(i64) -> bool,
     ) -> Option<i64> {
         let holds = |offset: i64| self.holds(offset, wanted);
         let short = self.reached < self.least && !self.ends_now(wanted.op);
@@ -84,7 +85,10 @@ impl Reach {
             (short && first <= last && holds(last)).then_some(last)
         };
         if let Again::Ago(low, high) = wanted.again {
-            return reach((0, i64::MAX)).or_else(|| recent_offsets.ago(file?, (low, high), rng, holds));
+            return reach((0, i64::MAX)).or_else(|| {
+                let mut ago = |fits: &dyn Fn(i64) -> bool| recent_offsets.ago(file?, (low, high), rng, fits);
+                ago(&|at| holds(at) && suits(at)).or_else(|| ago(&holds))
+            });
         }
         let offset = self.position.saturating_add(wanted.seek);
         let (low, high) = wanted.seeks;
@@ -96,7 +100,11 @@ impl Reach {
             return Some(offset);
         }
         match (wanted.again, file) {
-            (Again::Used, Some(file)) => recent_offsets.between(file, (low, high), rng, holds),
+            (Again::Used, Some(file)) => {
+                let mut between =
+                    |fits: &dyn Fn(i64) -> bool| recent_offsets.between(file, (low, high), rng, fits);
+                between(&|at| holds(at) && suits(at)).or_else(|| between(&holds))
+            }
             _ => {
                 let step = alignment(wanted.size);
                 let first = low.saturating_add((-low).rem_euclid(step));
@@ -104,8 +112,18 @@ impl Reach {
                 let other = |offset: &i64| {
                     wanted.again != Again::New || !file.is_some_and(|file| recent_offsets.has(file, *offset))
                 };
-                let mut all = (0..LOOKS).map(|_| first + below(rng, n as u64) as i64 * step);
-                all.find(|offset| holds(*offset) && other(offset))
+                let mut found = None;
+                for _ in 0..LOOKS {
+                    let offset = first + below(rng, n as u64) as i64 * step;
+                    if !holds(offset) || !other(&offset) {
+                        continue;
+                    }
+                    if suits(offset) {
+                        return Some(offset);
+                    }
+                    found = Some(offset);
+                }
+                found
             }
         }
     }

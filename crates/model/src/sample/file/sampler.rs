@@ -8,11 +8,11 @@ use crate::error::Result;
 use crate::feature::{Field, Kept};
 use crate::model::Model;
 use crate::random::{below, unit};
+use crate::sample::block::ledger::Ledger;
 use crate::sample::column::Columns;
 use crate::sample::file::cell_index::{CellIndex, Sorts};
 use crate::sample::file::{Files, Match, Parts};
 use crate::sample::mix::Budget;
-use crate::sample::room;
 use crate::sample::stream::{BATCH, Part, Stream};
 use loadstone_trace::{Batch, Object, Op};
 use std::ops::Range;
@@ -76,7 +76,7 @@ impl FileSampler {
             reuse: columns.find(Field::Reuse)?,
         };
         Ok(FileSampler {
-            files: Files::new(parts, opens),
+            files: Files::new(parts, opens, model.header.distances.as_ref().map(Ledger::plain)),
             indexes: (0..model.matrices.len()).map(|_| None).collect(),
             order: None,
             weights: Vec::new(),
@@ -91,9 +91,9 @@ impl FileSampler {
         self.stream.hand_out(batch)
     }
 
-    /// Bytes of memory that the files take, about.
+    /// Bytes of memory that the files and their blocks take, about.
     pub fn bytes(&self) -> u64 {
-        self.files.len() as u64 * room::FILE
+        self.files.bytes()
     }
 
     /// Names of the files so far.
