@@ -145,6 +145,10 @@ def test_what_is_cut_away_leaves_no_name(tmp_path):
     trace.select(tmp_path / "d", tmp_path / "e", objects=["1"])
     history = trace.describe(tmp_path / "e")["info"]["history"]
     assert len(history) == 2 and '"objects":["...","1"]' in history[0] and '"objects":["1"]' in history[1]
+    # Nor is what a selection names and its times leave out.
+    trace.select(made, tmp_path / "f", objects=["0", "2"], start=2.0, force=True, **reading)
+    (line,) = trace.describe(tmp_path / "f")["info"]["history"]
+    assert '"objects":["0","..."]' in line and '"from_ns":2000000000' in line
 
 
 def test_the_wall_clock_follows_the_start(tmp_path):

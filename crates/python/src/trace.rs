@@ -312,9 +312,7 @@ fn trace_select(
         }
         selected.check().map_err(to_py)?;
         let (kept, dropped) = selected.counts();
-        let mut info = selected.info();
-        let text = serde_json::to_string(&selection).map_err(to_py)?;
-        info.history.push(format!("selected {kept} of {} requests by {text}", kept + dropped));
+        let info = selected.info();
         writer.finish(info.clone()).map_err(to_py)?;
         let spans = if selection.needs_rates() { selected.spans() } else { &[] };
         Ok(serde_json::json!({ "requests": kept, "dropped": dropped, "spans_ns": spans, "info": info }))

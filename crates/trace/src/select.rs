@@ -35,6 +35,22 @@ pub struct Selection {
     pub rebase: bool,
 }
 
+/// Words of a selection as JSON that are no names of objects.
+const KEYS: [&str; 12] = [
+    "from_ns",
+    "to_ns",
+    "objects",
+    "pick",
+    "window_ns",
+    "rebase",
+    "all",
+    "plateaus",
+    "valleys",
+    "sample",
+    "windows",
+    "seed",
+];
+
 /// Which windows to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -298,15 +314,19 @@ impl Selected {
     /// What is known of what was kept: nothing of objects and actors that are left out but their ids.
     pub fn info(&self) -> Info {
         let mut info = self.reader.info();
-        let of = [(&mut info.objects, &self.objects), (&mut info.actors, &self.actors)];
-        let mut gone = FxHashSet::default();
-        for (names, kept) in of {
-            let left = names.iter_mut().filter(|one| !kept.contains(&one.id));
-            gone.extend(left.map(|one| std::mem::take(&mut one.name)));
+        for (names, kept) in [(&mut info.objects, &self.objects), (&mut info.actors, &self.actors)] {
+            names.iter_mut().filter(|one| !kept.contains(&one.id)).for_each(|one| one.name.clear());
         }
-        // Earlier selections name their objects, as JSON.
+        let made = serde_json::to_string(&self.selection).unwrap_or_default();
+        let (kept, all) = (self.kept, self.kept + self.dropped);
+        info.history.push(format!("selected {kept} of {all} requests by {made}"));
+        // Selections name their objects, as JSON. Of these only what is left is told.
         let unescaped = |quote: &str| serde_json::from_str::<String>(&format!("\"{quote}\""));
-        let keeps = |quote: &str| unescaped(quote).is_ok_and(|name| !gone.contains(&name));
+        let left = |name: &String| {
+            let mut known = info.objects.iter().filter(|one| self.objects.contains(&one.id));
+            known.any(|object| is_meant(object, name))
+        };
+        let keeps = |quote: &str| KEYS.contains(&quote) || unescaped(quote).is_ok_and(|name| left(&name));
         info.history = info.history.iter().map(|text| quoting(text, keeps)).collect();
         info.warnings = info.warnings.iter().map(|warning| without_quotes(warning)).collect();
         info.counts.requests = self.kept;
