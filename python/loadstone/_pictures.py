@@ -11,6 +11,7 @@ from pathlib import Path
 from loadstone import _scratch
 from loadstone._core import HeldFolder
 from loadstone._extras import need
+from loadstone._text import visible
 from loadstone.errors import Error
 
 
@@ -29,6 +30,11 @@ def ready() -> None:
         import matplotlib
 
         matplotlib.rcdefaults()
+
+
+def plain(text: str) -> str:
+    """A text as a picture shows it as it is: matplotlib takes what stands between two ``$`` for a formula."""
+    return visible(text).replace("$", r"\$")
 
 
 def _settle() -> None:

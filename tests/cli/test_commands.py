@@ -400,3 +400,26 @@ def test_what_is_nested_without_end_is_an_error(public, loadstone, verb):
     (public / "deep.json").write_text("[" * 200_000)
     done = loadstone(*verb, public / "deep.json", status=None)
     assert done.returncode in (1, 2) and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("compare", "loadstone report A B draws runs side by side"),
+        ("help", "It is loadstone --help"),
+        ("varmail", "loadstone run varmail performs it"),
+        ("x.fio", "loadstone run x.fio performs it"),
+        ("examples/loop0.parquet", "loadstone replay examples/loop0.parquet performs it"),
+        ("modle", "Did you mean 'model'?"),
+    ],
+)
+def test_a_command_that_there_is_not_names_the_one_that_is_meant(loadstone, root, monkeypatch, word, hint):
+    monkeypatch.chdir(root)
+    told = loadstone(word, status=2).stderr
+    assert f"No such command {word!r}" in told and hint in told
+
+
+def test_keys_of_a_plan_are_no_options(loadstone, tmp_path):
+    (tmp_path / "p.json").write_text('{"version": 1, "sed": 5}')
+    told = loadstone("run", tmp_path / "p.json", status=1).stderr
+    assert "`sed`" in told and "`seed`" in told and "--seed" not in told

@@ -140,3 +140,11 @@ def test_settings_of_the_working_directory_draw_no_picture(tmp_path, loop0, load
     monkeypatch.chdir(tmp_path)
     loadstone("trace", "describe", loop0, "--plot", tmp_path / "x.png")
     assert (tmp_path / "x.png").exists() and not (tmp_path / "ran").exists()
+
+
+def test_a_name_in_a_picture_is_no_formula(tmp_path, loop0, loadstone):
+    named = tmp_path / r"a$\frac{$.parquet"
+    named.write_bytes(loop0.read_bytes())
+    loadstone("trace", "describe", named, "--plot", tmp_path / "x.png")
+    loadstone("model", "fit", named, "-o", tmp_path / "$m.$x^.mdh")
+    loadstone("model", "plot", tmp_path / "$m.$x^.mdh", "-o", tmp_path / "y.png")

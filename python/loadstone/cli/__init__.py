@@ -39,6 +39,32 @@ _ENDS = r"[\n<>\"'=]"
 """What ends a name in a text."""
 
 
+_HINTS = {
+    "compare": "loadstone report A B draws runs side by side; loadstone model diff compares models",
+    "diff": "loadstone report A B draws runs side by side; loadstone model diff compares models",
+    "fio": "loadstone run JOB.fio --on DIR runs a job file",
+    "fit": "It is loadstone model fit",
+    "help": "It is loadstone --help, or loadstone COMMAND --help",
+    "scan": "It is loadstone dataset scan",
+    "convert": "It is loadstone trace convert",
+    "version": "It is loadstone --version",
+}
+"""What somebody may have meant who wrote a command that there is not."""
+
+
+def _hint(word: str) -> str | None:
+    """What to do instead of a command that there is not: a file or a workload is for ``run``."""
+    if word in _HINTS:
+        return _HINTS[word]
+    from loadstone.workload.jobs import known_kind
+
+    try:
+        verb = "replay" if known_kind(word) == "trace" else "run"
+    except loadstone.Error:
+        return None
+    return f"loadstone {verb} {word} performs it"
+
+
 class LazyGroup(click.Group):
     """A group whose verbs are imported when they are needed, so that --help is quick."""
 
@@ -60,6 +86,8 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand as error:
+            if hint := _hint(args[0]):
+                raise click.UsageError(f"No such command {args[0]!r}. {hint}", ctx) from None
             raise click.exceptions.NoSuchCommand(
                 error.command_name, possibilities=list(VERBS), ctx=ctx
             ) from None

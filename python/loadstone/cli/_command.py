@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from loadstone._core import deny
 from loadstone._files import is_part
 from loadstone.cli import _show
-from loadstone.errors import Error, OptionError
+from loadstone.errors import Error, OptionError, PlanError
 
 WORDS = {
     "--numjobs": "--depth (requests in flight), or -D nthreads=N of a benchmark",
@@ -133,6 +133,9 @@ class Command(click.Command):
         """Does the work; what it says of options is told as they are written here."""
         try:
             return super().invoke(ctx)
+        except PlanError:
+            # It names keys of a file, which are no options.
+            raise
         except Error as error:
             error.args = (in_options(str(error), ctx),)
             if isinstance(error, OptionError):

@@ -40,7 +40,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 TARGET, LOAD, PACE, CONTENT = "Target", "Load", "Pace", "Content"
 VERIFICATION, SURROUNDINGS, RESULTS = "Verification", "Surroundings", "Results"
 
-BACKENDS = Alike(["auto", "sync", "mmap", "io_uring", "null"], {"psync": "sync"})
+BACKENDS = Alike(["auto", "sync", "mmap", "io_uring", "null"], {"psync": "sync", "libaio": "io_uring"})
 
 
 def probes_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> list[ProbeSpec]:

@@ -50,7 +50,11 @@ _CHANGED: dict[str, dict[str, Any]] = {
         "help": "File, block device, or null: (performs nothing); of files, a directory in which trees are "
         "made."
     },
-    "backend": {"type": Alike([one for one in BACKENDS.choices if one != "mmap"], {"psync": "sync"})},
+    "backend": {
+        "type": Alike(
+            [one for one in BACKENDS.choices if one != "mmap"], {"psync": "sync", "libaio": "io_uring"}
+        )
+    },
     "cache": {
         "type": click.Choice(["drop", "drop-host"]),
         "help": "Caches dropped before each run: pages of the target, or all clean caches of the host, too "

@@ -30,7 +30,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from loadstone import Error, _core, _pictures
-from loadstone._text import one_line, visible
+from loadstone._text import one_line
 from loadstone.model._fiolog import gathered
 from loadstone.model._model import Model
 from loadstone.trace import Options, Path
@@ -443,5 +443,5 @@ def picture(found: dict[str, Any], out: Path, *, force: bool = False, title_text
         axes.set_ylabel("miss ratio of 4 KiB blocks", fontsize=9)
         axes.legend(fontsize=8)
     off = f"{curves['mean']:.3f} apart on average, {curves['max']:.3f} at most"
-    figure.suptitle(f"{visible(title_text)}: {off}" if title_text else off, fontsize=11)
+    figure.suptitle(f"{_pictures.plain(title_text)}: {off}" if title_text else off, fontsize=11)
     save_figure(figure, path, force)

@@ -9,7 +9,6 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from loadstone import Error, _pictures
-from loadstone._text import visible
 from loadstone.model._model import Model
 from loadstone.model.description import bucket_text, phases_axes, picture_ending, save_figure, title
 from loadstone.model.histograms import Histogram, histogram, together
@@ -73,7 +72,7 @@ def plot_over_time(
             image = _joint(axes, model, matrix, joint, labelled=i % 3 == 0)
         figure.colorbar(image, cax=figure.add_subplot(grid[1 + len(dimensions), 1]))
     if title_text:
-        figure.suptitle(visible(title_text), fontsize=12)
+        figure.suptitle(_pictures.plain(title_text), fontsize=12)
     save_figure(figure, path, force)
 
 

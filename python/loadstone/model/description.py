@@ -9,7 +9,7 @@ from typing import Any
 
 from loadstone import Error, _core, _pictures
 from loadstone._files import aside
-from loadstone._text import one_line, visible
+from loadstone._text import one_line
 from loadstone._units import duration, size
 from loadstone.model._check import unit
 from loadstone.model._model import Marginal, Model
@@ -182,7 +182,7 @@ def plot(model: Model, out: Path, *, force: bool = False, title_text: str = "") 
     for i, name in enumerate(names):
         _marginal(figure.add_subplot(grid[1 + i // 2, i % 2]), model, name)
     if title_text:
-        figure.suptitle(visible(title_text), fontsize=12)
+        figure.suptitle(_pictures.plain(title_text), fontsize=12)
     save_figure(figure, path, force)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from loadstone import Error, _pictures
 from loadstone._files import aside, refuse
-from loadstone._text import visible
 from loadstone.trace.options import Path
 
 # Okabe and Ito's palette, told apart by colour-blind readers too.
@@ -195,7 +194,7 @@ def figure(found: dict[str, Any], title: str) -> Any:
     else:
         _nothing(axes[1, 2], "no offsets")
     span = _seconds(found["span_ns"] / 1e9)
-    picture.suptitle(f"{visible(title)}: {found['requests']:,} requests in {span}")
+    picture.suptitle(f"{_pictures.plain(title)}: {found['requests']:,} requests in {span}")
     return picture
 
 
