@@ -17,6 +17,7 @@ mod fit;
 mod judge;
 mod model;
 mod random;
+mod room;
 mod sample;
 mod schema;
 pub mod transform;

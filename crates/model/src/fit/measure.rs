@@ -6,6 +6,7 @@ use crate::feature::files::catalog::Catalog;
 use crate::fit::early::Known;
 use crate::fit::encode::{Codes, ROWS};
 use crate::model::Model;
+use crate::room::admits;
 use loadstone_trace::{Batch, Requests};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ pub fn measure(
     let mut counts = vec![FxHashMap::default(); model.header.dimensions.len()];
     let (mut batch, mut left) = (Batch::default(), most);
     while left > 0 && requests.next(&mut batch)? {
+        admits(&batch)?;
         let n = batch.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         left -= n as u64;
         for from in (0..n).step_by(ROWS) {

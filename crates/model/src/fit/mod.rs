@@ -23,6 +23,7 @@ pub use crate::fit::options::FitOptions;
 use crate::fit::pipeline::Pipeline;
 use crate::fit::windows::Timeline;
 use crate::model::Model;
+use crate::room::admits;
 use crate::schema::check::MAX_OBJECTS;
 use crate::schema::dimension::{OffsetRule, Role, Spec, check_set};
 use crate::schema::header::{Header, Object, Source, VERSION, Windows};
@@ -205,6 +206,7 @@ impl Fitter {
             return Err(self.impossible(batch));
         }
         self.last = batch.time.last().copied().unwrap_or(self.last);
+        admits(batch)?;
         match batch.object.iter().max() {
             Some(&object) if object >= MAX_OBJECTS => {
                 Err(Error::new(ErrorKind::Requests, format!("object {object}: too many objects"))

@@ -12,7 +12,6 @@ mod decode;
 mod file;
 mod gaps;
 mod mix;
-mod room;
 mod stream;
 
 use crate::error::Result;

@@ -1,7 +1,8 @@
 //! Whether what a sampler remembers finds room in memory: a few bytes of a model may claim very many files or blocks.
 
 use loadstone_files::available_memory;
-use loadstone_trace::{Error, ErrorKind, Result};
+use loadstone_trace::lru::blocks;
+use loadstone_trace::{Batch, Error, ErrorKind, Result};
 
 /// Bytes that a file that was made takes with its name, about.
 pub(crate) const FILE: u64 = 512;
@@ -42,9 +43,49 @@ impl Room {
     }
 }
 
+/// Bytes that a block takes that features remember, about.
+const BLOCK: u64 = 64;
+
+/// Asks whether there is memory for what requests may make features remember: a few lines of a trace may claim very large
+/// requests.
+///
+/// # Errors
+/// There is not.
+pub(crate) fn admits(batch: &Batch) -> Result<()> {
+    let places = batch.offset.iter().zip(&batch.size);
+    let counts = batch.op.iter().zip(places).map(|(&op, (&offset, &size))| {
+        let blocks = blocks(op, offset, size);
+        blocks.end - blocks.start
+    });
+    let held = counts.sum::<u64>().saturating_mul(BLOCK);
+    if held < SMALL || held <= available_memory() {
+        return Ok(());
+    }
+    let (held, there) = (held >> 20, available_memory() >> 20);
+    let what = format!(
+        "{} requests in a row may use so many blocks that they take {held} MiB of memory, and {there} MiB are left",
+        batch.op.len()
+    );
+    Err(Error::new(ErrorKind::TooLarge, what).help("fit a part of the trace (`loadstone trace select`)"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn huge_requests_are_asked_for() {
+        let mut batch = Batch::default();
+        for n in 0..4096 {
+            batch.op.push(0);
+            batch.offset.push(n << 30);
+            batch.size.push(1 << 20);
+        }
+        assert!(admits(&batch).is_ok());
+        // A GiB each: 64 GiB of memory for what two hours of a fast disk move.
+        batch.size.iter_mut().for_each(|size| *size = 1 << 36);
+        assert!(admits(&batch).unwrap_err().to_string().contains("4096 requests in a row"));
+    }
 
     #[test]
     fn it_asks_when_all_has_doubled() {
