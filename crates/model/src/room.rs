@@ -43,8 +43,8 @@ impl Room {
     }
 }
 
-/// Bytes that a block takes that features remember, about.
-const BLOCK: u64 = 64;
+/// Bytes that a block takes that features remember, twice as many while there come more.
+const BLOCK: u64 = 128;
 
 /// Asks whether there is memory for what requests may make features remember: a few lines of a trace may claim very large
 /// requests.
