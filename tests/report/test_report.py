@@ -125,6 +125,9 @@ def test_what_is_open_is_neither_praised_nor_blamed():
     told = {"faithful": None, "verdict": "undecided in writes", "content": content}
     text, tone = distances.conclude([], told)
     assert tone == "good" and text == "Content: faithful: cache misses. Device: undecided in writes."
+    for passed, tone in ((6, "good"), (5, "warn")):
+        few = {**told, "faithful": None, "usable": 11, "passed": passed}
+        assert distances.conclude([], few)[1] == tone
     content["verdict"]["faithful"] = False
     assert distances.conclude([], told)[1] == "bad"
 
@@ -175,8 +178,8 @@ def test_distributions_compare_the_trace_with_what_is_drawn(fitted):
     for name, rows in by_name.items():
         trace, generated = sum(r[3] for r in rows), sum(r[4] for r in rows)
         assert trace == fitted.requests
-        # Every generated value falls in a bucket that the trace used.
-        assert generated == pytest.approx(fitted.requests, rel=0.01), name
+        # Nearly every generated value falls in a bucket that the trace used: some runs break off.
+        assert generated == pytest.approx(fitted.requests, rel=0.02), name
     sizes = {(r[1], r[2]): (r[3], r[4]) for r in by_name["size"]}
     assert sizes[(4096, 4096)][0] == sizes[(4096, 4096)][1] > 60_000
     assert set(by_name) >= {"op", "size", "gap", "op_jump", "region", "resume", "reuse_distance"}

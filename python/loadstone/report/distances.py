@@ -178,8 +178,9 @@ def conclude(findings: Findings, summary: Mapping[str, Any]) -> tuple[str, str]:
     told = f"{_sentence('content: ' + str(content['text']))} {_sentence('device: ' + text)}"
     if not content["faithful"] or summary.get("faithful") is False:
         return told, "bad"
-    # What a device leaves open says nothing against the load that was drawn.
-    return told, "good"
+    # What a device leaves open says nothing against the load that was drawn, unless that is most of it.
+    mostly = summary.get("faithful") is None and 2 * summary.get("passed", 0) < summary.get("usable", 0)
+    return told, "warn" if mostly else "good"
 
 
 def _sentence(text: str) -> str:
