@@ -122,8 +122,8 @@ def test_an_interruption_leaves_no_tree(trace, tmp_path, root):
     assert Series.read(tmp_path / "out").summary["partial"]
 
 
-class Broken(Exception):
-    """What a test raises in the middle of a run."""
+class Broken(BaseException):
+    """What a test raises in the middle of a run; what is no ``Exception`` is not kept from ending it."""
 
 
 def test_a_failure_leaves_no_tree_even_while_the_engine_runs(trace, tmp_path):

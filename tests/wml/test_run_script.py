@@ -108,8 +108,7 @@ def test_options_of_scripts(script, run, tmp_path):
         ["--bs", "4k"], ["--rate", "5"], ["--pace", "max"], ["--depth", "4"], ["--backend", "sync"],
         ["--direct"], ["--sync", "dsync"], ["--size", "1g"], ["--requests", "3"], ["--map", "a=b"],
         ["--offsets", "wrap"], ["--fill"], ["--no-fill"], ["--log", "x"],
-        ["--order", "none"], ["--think", "none"], ["--independent", "max"], ["--nice", "1"],
-        ["--ioprio", "idle"], ["--fadvise", "random"],
+        ["--order", "none"], ["--think", "none"], ["--independent", "max"], ["--fadvise", "random"],
     ],
     ids=lambda option: option[0],
 )  # fmt: skip

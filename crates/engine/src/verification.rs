@@ -67,11 +67,14 @@ struct Keeper {
 struct Kept {
     path: PathBuf,
     file: Option<File>,
+    /// The one that was there was removed.
+    outdated: bool,
 }
 
 impl Kept {
     fn at(path: &Path) -> Kept {
-        Kept { path: path.into(), file: loadstone_files::open_regular(path, true).ok() }
+        let file = loadstone_files::open_regular(path, true).ok();
+        Kept { path: path.into(), file, outdated: false }
     }
 
     /// Whether another file has its name now.
@@ -97,7 +100,7 @@ impl Keeper {
                 self.wanted.with_file_name(format!("{name}.{number}"))
             });
             let free = names.find(|path| std::fs::symlink_metadata(path).is_err());
-            *now = Kept { path: free.unwrap_or_default(), file: None };
+            *now = Kept { path: free.unwrap_or_default(), file: None, outdated: false };
         }
         state::save(&now.path, recipe, verifier, running, now.file.is_some())?;
         *now = Kept::at(&now.path);
@@ -272,7 +275,7 @@ impl Verification {
         let Some(keeper) = &self.state else { return };
         let mut now = keeper.now.lock().unwrap_or_else(PoisonError::into_inner);
         if now.file.is_some() && !now.is_taken() && std::fs::remove_file(&now.path).is_ok() {
-            now.file = None;
+            (now.file, now.outdated) = (None, true);
         }
     }
 
@@ -283,7 +286,8 @@ impl Verification {
     pub fn keeping<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let Some(state) = &self.state else { return work() };
         // What is there knows nothing of what comes now, and would call it damage.
-        if state.wanted.exists() {
+        let outdated = state.now.lock().unwrap_or_else(PoisonError::into_inner).outdated;
+        if outdated || state.wanted.exists() {
             state.save(&self.recipe, &self.verifier, true).map_err(|e| Error::Verify(e.to_string()))?;
         }
         let (ended, end) = channel::<()>();

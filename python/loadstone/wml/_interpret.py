@@ -514,6 +514,7 @@ class _Interpreter:
         path = os.path.join(os.path.dirname(script.name), name if name.endswith(".f") else f"{name}.f")
         if path not in self.loads:
             try:
+                os.stat(path)
                 with open(open_regular(path), "rb") as file:
                     self.loads[path] = parse(file.read(), path, whole=False)
             except (Error, OSError) as error:
