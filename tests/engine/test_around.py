@@ -243,6 +243,25 @@ def test_a_limit_that_requests_of_a_trace_outgrow_is_refused(tmp_path, root):
     assert enough.returncode == 0, enough.stderr
 
 
+@pytest.mark.root
+def test_a_limit_holds_what_is_drawn_first_and_what_is_verified(tmp_path, root, need_root):
+    """Both asked the host for memory and not the group that the run is in: the kernel killed it."""
+    on = ["--on", tmp_path / "t", "--yes", "--memory-limit"]
+    verify = ["run", "randwrite", "--size", "1g", "--requests", "9", "--no-fill", "--verify-unit", "512"]
+    known, _ = command(*verify, *on, "64m")
+    assert known.returncode == 1 and "no memory for 2097152 blocks" in known.stderr, known.stderr
+    assert not (tmp_path / "t").exists()
+    small, large = tmp_path / "m.mdh", tmp_path / "large.mdh"
+    command("model", "fit", root / "examples/loop0.parquet", "-o", small)
+    # 10.6 million requests of 56 bytes each.
+    command("model", "scale", small, "--rate", "x100", "-o", large)
+    words = ["run", large, "--size", "64m", "--offsets", "wrap", "--pace", "max", "--depth", "4"]
+    drawn, _ = command(*words, "--duration", "1s", "--json", *on, "300m")
+    assert drawn.returncode == 0, drawn.stderr
+    summary = json.loads(drawn.stdout)
+    assert 0 < summary["drawn_first"] < 5_000_000 and summary["requests"] > 0
+
+
 @pytest.mark.slow
 def test_a_limit_that_the_threads_outgrow_is_refused(tmp_path):
     """The kernel would kill the run, and its results with it."""

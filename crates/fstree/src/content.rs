@@ -111,7 +111,7 @@ fn versions(series: &Series, stays: &Stays) -> FxHashMap<u32, Version> {
     versions
 }
 
-/// Leaves chunks out of which a chunk has least, until what it is made of costs no more than it may; tells what it costs.
+/// Removes the parts of the chunk that contributes least, and again, until the cost is within the limit. Returns the cost.
 fn limit(parts: &mut Vec<Part>, cost: impl Fn(u32) -> u32) -> u32 {
     loop {
         let mut of: Vec<(u32, u32)> = Vec::new();
@@ -239,7 +239,7 @@ impl<'a> Content<'a> {
     /// than a few.
     pub fn fill(&self, chunk: u32, pass: u64, bytes: &mut [u8]) {
         let Some(version) = self.versions.get(&chunk) else { return self.fill_alone(chunk, pass, bytes) };
-        // What is its own is made as one, so that matches in it lead to what is there.
+        // Its own bytes are made in one piece, so that their matches refer to those bytes alone.
         let taken: u32 = version.parts.iter().map(|part| part.length).sum();
         let mut own = vec![0; bytes.len() - taken as usize];
         self.fill_alone(chunk, pass, &mut own);

@@ -49,11 +49,11 @@ _HINTS = {
     "convert": "It is loadstone trace convert",
     "version": "It is loadstone --version",
 }
-"""What somebody may have meant who wrote a command that there is not."""
+"""Hints for unknown commands."""
 
 
 def _hint(word: str) -> str | None:
-    """What to do instead of a command that there is not: a file or a workload is for ``run``."""
+    """A hint for an unknown command: the name of a file or a workload goes to ``run`` or ``replay``."""
     if word in _HINTS:
         return _HINTS[word]
     from loadstone.workload.jobs import known_kind

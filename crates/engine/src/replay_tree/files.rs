@@ -147,7 +147,7 @@ impl Files {
     /// Builds the tree; `false` when stopped on the way.
     ///
     /// # Errors
-    /// When something cannot be made, or what is there must not go.
+    /// When something cannot be made, or the directory holds files that were not given up.
     pub fn build(
         &self,
         progress: &crate::metrics::progress::Progress,

@@ -66,11 +66,11 @@ impl Requests for AsTold<'_> {
     }
 }
 
-/// The tree that what is drawn from a model is to find: it is drawn once for the names, which are made up on the way, and
-/// once for what happens to them.
+/// The tree that requests of a model find at the start. The model is drawn twice: once for the names, which drawing makes
+/// up, and once for what happens to them.
 ///
 /// # Errors
-/// When the model cannot be drawn from, or is none of files.
+/// When the model cannot be drawn from, or is not a model of files.
 pub fn of_model(model: &Arc<Model>, seed: u64) -> Result<Tree> {
     let mut sampler = Sampler::new(Arc::clone(model), seed)?;
     let mut batch = Batch::default();
