@@ -22,7 +22,7 @@ PACKAGES = (
     "",
     "trace",
     "model",
-    "study",
+    "evaluation",
     "bundle",
     "report",
     "observe",

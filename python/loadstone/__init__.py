@@ -28,8 +28,7 @@ from loadstone.errors import (
 if TYPE_CHECKING:
     from loadstone.bundle import Bundle
     from loadstone.plan import RunOptions
-    from loadstone.study import run
-    from loadstone.workload import Job, job
+    from loadstone.workload import Job, job, run
 
 __all__ = [
     "Bundle",
@@ -53,7 +52,7 @@ _LATER = {
     "Job": "loadstone.workload",
     "RunOptions": "loadstone.plan",
     "job": "loadstone.workload",
-    "run": "loadstone.study",
+    "run": "loadstone.workload",
 }
 """Where names are that are imported when they are first used, so that ``--help`` answers at once."""
 

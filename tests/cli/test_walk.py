@@ -170,7 +170,7 @@ def told(*args: object, **named: object) -> None:
     raise Told(repr(([vars(one) if isinstance(one, Job) else one for one in args], named)))
 
 
-RUNS = ("loadstone.run", "loadstone.study.evaluate")
+RUNS = ("loadstone.run", "loadstone.evaluation.evaluate")
 """What ``run``, ``replay`` and ``evaluate`` call once they know what is to be done."""
 
 

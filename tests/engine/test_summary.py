@@ -13,8 +13,7 @@ from loadstone import Error
 from loadstone.bundle import Bundle
 from loadstone.cli._summary import slope_text
 from loadstone.stats import Histogram
-from loadstone.study import run
-from loadstone.workload import job
+from loadstone.workload import job, run
 
 # Each thread removes files until there are none.
 RUNS_OUT = """define fileset name=fs,path=$dir,entries=20,dirwidth=20,prealloc=100

@@ -12,9 +12,8 @@ import pytest
 from loadstone import Error
 from loadstone.bundle import Series
 from loadstone.plan import RunOptions
-from loadstone.study import run
 from loadstone.workload import job as made
-from loadstone.workload import plan_fio
+from loadstone.workload import plan_fio, run
 
 TEXT = """
 ; written in order first, then read and overwritten by chance

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
+from loadstone.evaluation.faithful import FLOOR_FACTOR, compare, judge, overall
 from loadstone.observe.metrics import PARAMETERS
 from loadstone.observe.response import Response
 from loadstone.stats.chance import chance
 from loadstone.stats.distance import distance, pair
 from loadstone.stats.equivalence import MOST_RUNS
-from loadstone.study.faithful import FLOOR_FACTOR, compare, judge, overall
 
 RUNS, INTERVALS = 3, 24
 SHAPE = 100 + 60 * np.sin(np.linspace(0, 7, INTERVALS))

@@ -21,10 +21,9 @@ from loadstone import Error
 from loadstone.cli import _confirm
 from loadstone.plan import RunOptions
 from loadstone.plan.actions import RunPlan
-from loadstone.study import run
 from loadstone.suites import SUITES, measured, plan_suite, table
 from loadstone.suites._archives import make_archive
-from loadstone.workload import Job
+from loadstone.workload import Job, run
 
 SMALL = {
     "iozone": {"size": "64k", "record": "4k,16k"},

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 from loadstone.bundle import Bundle, Series
-from loadstone.study import run
-from loadstone.workload import job
+from loadstone.workload import job, run
 
 SCRIPT = """define fileset name=s,path=$dir,entries=4,dirwidth=3,prealloc,size=8k
 define process name=p { thread name=t { flowop read name=r,filesetname=s,iosize=4k,random } }

@@ -1,7 +1,7 @@
 """The options of what runs something: declared once, in the groups that help shows them in.
 
 Their names are those of the fields of ``loadstone.plan.RunOptions``, and of what ``loadstone.run`` and
-``loadstone.study.Settings`` take. None has a default here: those are the library's, told in brackets.
+`loadstone.evaluation.Settings`` take. None has a default here: those are the library's, told in brackets.
 """
 
 from __future__ import annotations

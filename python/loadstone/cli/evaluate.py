@@ -25,7 +25,8 @@ from loadstone.cli._types import DURATION, Alike, Count
 from loadstone.errors import Kept
 
 if TYPE_CHECKING:
-    from loadstone.study import NamedRun, Schedule
+    from loadstone.evaluation import Schedule
+    from loadstone.workload import NamedRun
 
 JUDGED = "Evaluation"
 _TAKES = (
@@ -126,7 +127,7 @@ def command(trace: Path, reading: dict[str, Any], **given: Any) -> None:
       loadstone evaluate t.trace --on /mnt/target --size 8g --format mqsim --pace max
     """
     from loadstone.cli._perform import LiveLine
-    from loadstone.study import Evaluation, Settings, evaluate
+    from loadstone.evaluation import Evaluation, Settings, evaluate
     from loadstone.trace.parts import left_out
 
     names = ("model", "repeat", "reset", "budget", "intervals", "until_decided", "probes")

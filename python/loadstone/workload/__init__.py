@@ -1,4 +1,4 @@
-"""Workloads: traces, models, scripts of Filebench, jobs of fio and synthetic loads lowered to plans.
+"""Workloads: traces, models, scripts of Filebench, jobs of fio and synthetic loads lowered to plans, and run.
 
 A plan is plain data (``docs/reference/formats/plan.md``): it can be printed, saved, changed and run.
 
@@ -13,9 +13,13 @@ from loadstone.workload.filebench import plan_filebench
 from loadstone.workload.fio import plan_fio
 from loadstone.workload.jobs import Job, job
 from loadstone.workload.requests import plan_model, plan_replay, plan_uniform
+from loadstone.workload.runner import NamedRun, ObserveOptions, run_plan, run_series
+from loadstone.workload.running import run
 
 __all__ = [
     "Job",
+    "NamedRun",
+    "ObserveOptions",
     "execute",
     "job",
     "plan_filebench",
@@ -23,4 +27,7 @@ __all__ = [
     "plan_model",
     "plan_replay",
     "plan_uniform",
+    "run",
+    "run_plan",
+    "run_series",
 ]

@@ -13,8 +13,8 @@ import pytest
 from loadstone import Error
 from loadstone.bundle import Bundle, Series
 from loadstone.observe import ProbeSpec
-from loadstone.study import runner
-from loadstone.study.runner import NamedRun, ObserveOptions, run_plan, run_series
+from loadstone.workload import runner
+from loadstone.workload.runner import NamedRun, ObserveOptions, run_plan, run_series
 
 MB = 1 << 20
 
@@ -165,7 +165,7 @@ CHILD = """
 import sys
 sys.path.insert(0, {here!r})
 from test_runner import plan
-from loadstone.study.runner import run_plan
+from loadstone.workload.runner import run_plan
 run_plan(plan(seconds=60), {out!r}, on_live=lambda live: print(live["requests"], flush=True))
 """
 

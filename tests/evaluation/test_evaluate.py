@@ -7,12 +7,12 @@ import pytest
 from loadstone import Error, _core
 from loadstone.bundle import Bundle, Series
 from loadstone.errors import Kept
+from loadstone.evaluation import evaluation as module
+from loadstone.evaluation.budget import OVERHEAD, fit_budget
+from loadstone.evaluation.evaluation import Settings, aligned, evaluate
+from loadstone.evaluation.lowering import Facts
 from loadstone.observe import PARAMETERS
 from loadstone.plan import RunOptions
-from loadstone.study import evaluation as module
-from loadstone.study.budget import OVERHEAD, fit_budget
-from loadstone.study.evaluation import Settings, aligned, evaluate
-from loadstone.study.lowering import Facts
 
 MB = 1 << 20
 SIZE = 32 * MB

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from loadstone.study.quiet import others
+from loadstone.evaluation.quiet import others
 
 
 @pytest.mark.root

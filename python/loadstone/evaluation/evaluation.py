@@ -20,6 +20,11 @@ from loadstone._scratch import scratch
 from loadstone.bundle import Bundle, Series, check_free
 from loadstone.bundle.figures import not_written_back
 from loadstone.errors import Kept, OptionError
+from loadstone.evaluation import quiet
+from loadstone.evaluation.budget import FASTEST_FILL, FILL_RATE, Schedule, fit_budget
+from loadstone.evaluation.faithful import compare, overall
+from loadstone.evaluation.lowering import Facts, Lowering, Pace, Role, TraceLowering
+from loadstone.evaluation.place import Place
 from loadstone.model import verdict as content_verdict
 from loadstone.observe.metrics import ENGINE, PARAMETERS, Metric
 from loadstone.observe.observer import ProbeSpec
@@ -28,13 +33,8 @@ from loadstone.plan.kinds import EVALUATED, Unused
 from loadstone.plan.options import NOTHING, RunOptions, pace_asked, pace_of
 from loadstone.plan.rehearsal import rehearse
 from loadstone.stats.equivalence import MOST_RUNS
-from loadstone.study import quiet
-from loadstone.study.budget import FASTEST_FILL, FILL_RATE, Schedule, fit_budget
-from loadstone.study.faithful import compare, overall
-from loadstone.study.lowering import Facts, Lowering, Pace, Role, TraceLowering
-from loadstone.study.place import Place
-from loadstone.study.runner import NamedRun, ObserveOptions, OnLive, refuse_within, run_plan, run_series
 from loadstone.workload.requests import check_exists
+from loadstone.workload.runner import NamedRun, ObserveOptions, OnLive, refuse_within, run_plan, run_series
 
 DISCARD = 3
 """The op after whose runs a target has holes again."""
@@ -120,7 +120,7 @@ class Evaluation:
 
     @property
     def distances(self) -> list[dict[str, Any]]:
-        """One object per response parameter, see :meth:`loadstone.study.faithful.Finding.as_dict`."""
+        """One object per response parameter, see :meth:`loadstone.evaluation.faithful.Finding.as_dict`."""
         found: list[dict[str, Any]] = self.summary["distances"]
         return found
 
@@ -144,7 +144,7 @@ def evaluate(
     are cut into equal intervals of time where they are paced (as long as the shortest run), and of
     request progress at full speed and in order of dependencies. For every response parameter the distance
     and its floor are as :mod:`loadstone.stats.distance` defines them, and judged by
-    :mod:`loadstone.study.faithful`.
+    :mod:`loadstone.evaluation.faithful`.
 
     ``on_plans`` is given the plans of one run of each kind before anything is written. ``on_schedule`` is
     told what will be done and how long it will take before the first measured run: a

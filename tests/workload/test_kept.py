@@ -18,9 +18,8 @@ import loadstone
 from loadstone import Error
 from loadstone.bundle import Bundle, Series
 from loadstone.errors import Kept
-from loadstone.study import run
-from loadstone.study.runner import NamedRun, run_plan, run_series
-from loadstone.workload import job
+from loadstone.workload import job, run
+from loadstone.workload.runner import NamedRun, run_plan, run_series
 
 ROOT = Path(__file__).resolve().parents[2]
 NULL = ("run", "randread", "--on", "null:", "--size", "1m")
@@ -193,7 +192,7 @@ def test_a_file_system_that_shuts_down_during_a_run(jobs, tmp_path, monkeypatch,
 def test_what_writing_takes_is_loaded_before_the_load_begins(tmp_path):
     """With little address space the libraries that write could not be loaded when the run had ended."""
     code = (
-        "import sys; from loadstone import _core; from loadstone.study import runner; import json\n"
+        "import sys; from loadstone import _core; from loadstone.workload import runner; import json\n"
         "begin = _core.start\n"
         "def start(plan):\n"
         "    assert 'arro3.io' in sys.modules\n"

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from loadstone import Error
 from loadstone._units import number
-from loadstone.study.lowering import Facts
+from loadstone.evaluation.lowering import Facts
 
 OVERHEAD = 1.0
 """Seconds every run takes besides the load itself: opening, dropping caches, writing its bundle."""

@@ -16,9 +16,9 @@ import pytest
 from loadstone import Error
 from loadstone._kept import LeftBehind
 from loadstone.bundle import Series
+from loadstone.evaluation import Settings, evaluate
 from loadstone.observe import ENGINE, PARAMETERS
 from loadstone.plan import RunOptions
-from loadstone.study import Settings, evaluate
 
 NAMES = [m.name for m in (*PARAMETERS, *ENGINE)]
 
@@ -159,7 +159,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from loadstone.plan import RunOptions
-from loadstone.study import Settings, evaluate
+from loadstone.evaluation import Settings, evaluate
 def on_live(live):
     if live["phase"] == "running":
         os.kill(os.getpid(), signal.SIGKILL)

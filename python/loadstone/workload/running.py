@@ -15,11 +15,11 @@ from loadstone.errors import OptionError
 from loadstone.observe import ProbeSpec
 from loadstone.plan.actions import RunPlan
 from loadstone.plan.options import Place
-from loadstone.study.runner import NamedRun, ObserveOptions, run_plan, run_series
 from loadstone.suites import measured
 from loadstone.workload.execution import OnLive, execute
 from loadstone.workload.jobs import Job
 from loadstone.workload.performing import performing, window_figures
+from loadstone.workload.runner import NamedRun, ObserveOptions, run_plan, run_series
 
 
 def run(
