@@ -38,6 +38,35 @@ def refuse(path: str | os.PathLike[str], force: bool) -> None:
         raise Error(f"{path}: exists; choose another name or overwrite it with `force`")
 
 
+def write_private(path: str | os.PathLike[str], data: bytes | memoryview) -> None:
+    """Writes a file that only its owner may read, whatever the umask and access control lists say.
+
+    A file that is there is written over and keeps its permissions. Raises ``OSError`` where it cannot be.
+    """
+    with open(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "wb"
+    ) as file:
+        file.write(data)
+
+
+def make_folder(path: str | os.PathLike[str]) -> None:
+    """Makes a new folder that only its owner may look into; raises ``OSError`` as :func:`os.mkdir` does."""
+    os.mkdir(path, 0o700)
+
+
+def make_folders(path: str | os.PathLike[str]) -> None:
+    """Makes a folder and those that lead to it, as :func:`make_folder` does; they may be there.
+
+    Raises ``OSError`` where one cannot be made.
+    """
+    missing = [str(path)]
+    while not os.path.isdir(above := os.path.dirname(missing[-1]) or "."):
+        missing.append(above)
+    for folder in reversed(missing):
+        with contextlib.suppress(FileExistsError):
+            make_folder(folder)
+
+
 def is_part(path: str | os.PathLike[str], of: str | os.PathLike[str], commits: bool = False) -> bool:
     """Whether a file is another one, one of a capture, or lies in a directory, under whatever name.
 

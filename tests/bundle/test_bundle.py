@@ -18,6 +18,7 @@ from loadstone.bundle import Bundle, Event, Series, aside, clean_up, write_bundl
 from loadstone.bundle.environment import mount_of, snapshot
 from loadstone.observe import Observer, ProbeSpec
 from loadstone.stats import Histogram
+from loadstone.workload import plan_uniform, run_plan
 
 
 def write(path, **kw):
@@ -214,3 +215,21 @@ def test_a_picture_has_no_more_steps_than_it_can_show():
     edges = rates.patches[0].get_data().edges
     assert 400 < len(values) <= 600 and round(sum(values * np.diff(edges))) in range(3980, 4001)
     assert len(service.patches[0].get_data().values) == len(values)
+
+
+def test_a_plan_too_large_to_be_indented_is_read_back(tmp_path, monkeypatch):
+    monkeypatch.setattr("loadstone.bundle.check.LARGEST", 30_000)
+    monkeypatch.setattr("loadstone.bundle.folder.LARGEST", 30_000)
+    plan = {**PLAN, "own": [f"/{i}" for i in range(3000)]}
+    with aside(tmp_path / "b") as folder:
+        write_bundle(folder, plan, outcome()[0], {"host": "h"})
+    assert Bundle.read(tmp_path / "b").plan["own"] == plan["own"]
+
+
+def test_a_plan_that_no_bundle_keeps_is_not_run(tmp_path, monkeypatch):
+    """It was run, and then its bundle could not be read."""
+    monkeypatch.setattr("loadstone.workload.runner.LARGEST", 30_000)
+    plan = plan_uniform("randread", "null:", RunOptions(requests=1))
+    with pytest.raises(Error, match="a bundle keeps 0 MiB at most; use fewer objects"):
+        run_plan({**plan, "own": ["/x"] * 9000}, tmp_path / "b")
+    assert not (tmp_path / "b").exists()

@@ -64,6 +64,31 @@ def test_whole_bundles_and_empty_folders_are_replaced_and_nothing_is_left(tmp_pa
     assert (tmp_path / "b").stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.root
+def test_a_folder_of_another_user_in_a_shared_directory_is_not_replaced(tmp_path, need_root):
+    """The bundle would be his, as it keeps the owner of what it replaces."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    (shared / "b").mkdir()
+    os.chown(shared / "b", 65_534, 65_534)
+    with pytest.raises(Error, match="is a folder of another user in a directory that all may write to"):
+        write(shared / "b", force=True)
+    assert list((shared / "b").iterdir()) == []
+    os.chown(shared / "b", 0, 0)
+    write(shared / "b", force=True)
+
+
+def test_a_bundle_is_placed_where_no_permissions_can_be_changed(tmp_path, need_tools):
+    """As on vfat."""
+    need_tools("strace")
+    words = [sys.executable, "-m", "loadstone", "run", "randread", "--on", "null:", "--requests", "9"]
+    refused = ["strace", "-f", "-qq", "-o", tmp_path / "log", "-e", "inject=fchmod:error=EPERM"]
+    done = subprocess.run([*refused, *words, "--out", tmp_path / "b"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert Bundle.read(tmp_path / "b").summary["requests"] == 9
+
+
 @pytest.mark.parametrize(
     "summary",
     ['{"a": 1}', "no json", '{"format": "loadstone-run", "version": 1}', '{"format": "x"}', "[" * 100_000],

@@ -320,11 +320,28 @@ def test_only_the_owner_may_read_what_is_written(public, loadstone, root):
         (("dataset", "write", public / "d.fst", "--to", public / "d"), {"d": 0o700, "d/f": 0o600}),
         (("trace", "describe", trace, "--plot", public / "p.png"), {"p.png": 0o600}),
         (("replay", trace, *load, *kept), {"log": 0o600, "out": 0o700, "state": 0o600}),
+        (("run", "micro-listdir", "--on", public / "l", "--duration", "100ms", "--out", public / "o"), {}),
         (("report", public / "out", "-o", public / "r.html"), {"r.html": 0o600}),
     ):
         loadstone(*words)
         found = {name: (public / name).stat().st_mode & 0o777 for name in made}
         assert found == made
+    for bundle in ("out", "o"):
+        for path in (public / bundle).rglob("*"):
+            assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_what_is_in_a_bundle_of_several_runs_is_the_owners_alone(public, loadstone, root):
+    """Also where the directory gives all rights to everybody, and the user's umask takes none."""
+    os.umask(0)
+    model = public / "m.mdh"
+    loadstone("model", "fit", root / "examples/loop0.parquet", "-o", model)
+    words = ("--on", "null:", "--pace", "max", "--size", "8m", "--offsets", "wrap", "--repeat", 2)
+    loadstone("evaluate", root / "examples/loop0.parquet", "--model", model, *words, "--out", public / "e")
+    inside = list((public / "e").rglob("*"))
+    assert public / "e/model.mdh" in inside and any(path.name == "environment" for path in inside)
+    for path in inside:
+        assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
 
 
 def test_a_load_does_not_write_over_what_says_how_its_trace_is_read(tmp_path, loadstone, monkeypatch):

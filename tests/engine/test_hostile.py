@@ -258,6 +258,22 @@ def test_a_plan_file_reads_no_pipe_and_no_device(tmp_path, loadstone, what):
         assert f"{other}: is a pipe, a device" in loadstone("run", plan, status=1, timeout=20).stderr
 
 
+@pytest.mark.parametrize("what", ["pipe", "device"])
+def test_an_archive_of_a_plan_is_no_pipe_and_no_device(tmp_path, loadstone, what):
+    """Opening a pipe waits for a writer, and opening some devices does something."""
+    (tmp_path / "s").write_text("x")
+    subprocess.run(["tar", "-cf", "a.tar", "s"], cwd=tmp_path, check=True)
+    words = ["tar-extract", "--on", tmp_path / "on", "-D", f"archives={tmp_path / 'a.tar'}", "--dry-run"]
+    text = loadstone("run", *words).stdout
+    other = Path("/dev/urandom") if what == "device" else tmp_path / "other"
+    if what == "pipe":
+        os.mkfifo(other)
+    plan = tmp_path / "p.json"
+    plan.write_text(text.replace(str(tmp_path / "a.tar"), str(other)))
+    told = loadstone("run", plan, "--on", tmp_path / "on", status=1, timeout=20).stderr
+    assert f"is a {what}, and a file is wanted" in told
+
+
 def test_names_of_a_small_compressed_trace_are_bounded(tmp_path, loadstone):
     trace, name = tmp_path / "m.csv.gz", "h" * 200_000
     with gzip.open(trace, "wt", compresslevel=9) as file:

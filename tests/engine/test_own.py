@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -237,6 +238,88 @@ def test_a_file_that_another_program_has_locked_is_no_target(tmp_path, loadstone
         holder.kill()
         holder.communicate()
     assert target.read_bytes() == b"x" * (1 << 20)
+
+
+@pytest.mark.root
+def test_a_device_locked_through_another_node_is_no_target(tmp_path, loadstone, need_root, alone):
+    """Virtual machines have nodes of their own, and locks of fcntl(2) belong to the node."""
+    os.mknod(tmp_path / "disk", 0o600 | stat.S_IFBLK, os.stat(alone).st_rdev)
+    classic = "fcntl.lockf(fd, fcntl.LOCK_EX, 100, 0)"
+    # As qemu locks: by the open file (F_OFD_SETLK of fcntl.h).
+    of_file = "fcntl.fcntl(fd, 37, struct.pack('hhqqi4x', fcntl.F_RDLCK, 0, 100, 1, 0))"
+    for lock in (classic, of_file):
+        code = f"import fcntl, os, struct, sys, time\nfd = os.open(sys.argv[1], os.O_RDWR)\n{lock}\n"
+        words = [sys.executable, "-c", code + "print(1, flush=True)\ntime.sleep(60)", tmp_path / "disk"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE) as holder:
+            try:
+                holder.stdout.readline()
+                asked = ("--on", alone, "--allow-destroy", alone, "--requests", 9)
+                told = loadstone("run", "randwrite", *asked, status=1).stderr
+                assert f"is locked by process {holder.pid}" in told
+                loadstone("run", "randread", "--on", alone, "--requests", 9)
+            finally:
+                holder.kill()
+    loadstone("run", "randwrite", *asked)
+
+
+@pytest.mark.root
+def test_a_partition_is_made_of_the_image_of_its_disk(tmp_path, loadstone, need_root, need_tools, alone):
+    """Its number is its own, so what lies below it was not looked at."""
+    need_tools("losetup", "addpart", "delpart", "mkfs.ext4")
+    image = subprocess.run(
+        ["losetup", "-nO", "BACK-FILE", alone], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    subprocess.run(["addpart", alone, "1", "2048", "32768"], check=True)
+    part = f"{alone}p1"
+    asked = ("run", "randwrite", "--on", part, "--allow-destroy", part, "--requests", 9)
+    try:
+        with open(image, "rb+") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX)
+            told = loadstone(*asked, status=1).stderr
+            assert f"is made of {image}, which is locked by process {os.getpid()}" in told
+        with open(alone, "rb+") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX)
+            told = loadstone(*asked, status=1).stderr
+            assert f"is made of a device that is locked by process {os.getpid()}" in told
+        words = ["losetup", "-f", "--show", "-o", "1048576", image]
+        other = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+        try:
+            told = loadstone(*asked, status=1).stderr
+            assert f"is made of the same file as {other}" in told
+        finally:
+            subprocess.run(["losetup", "-d", other], check=True)
+        loadstone(*asked)
+    finally:
+        subprocess.run(["delpart", alone, "1"], check=True)
+
+
+@pytest.mark.root
+def test_another_container_does_not_empty_the_tree_of_a_run(
+    tmp_path, loadstone, need_root, need_tools, alone
+):
+    """In a pid namespace proc(5) tells no lock of others, so each is tried."""
+    need_tools("unshare")
+    calls, tree = tmp_path / "t.strace", tmp_path / "volume/tree"
+    calls.write_text(CALLS)
+    tree.mkdir(parents=True)
+    inside = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-m", "loadstone"]
+    held = os.open(tree, os.O_RDONLY)
+    node = os.open(alone, os.O_RDWR)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        fcntl.lockf(node, fcntl.LOCK_EX)
+        for words in (
+            ["replay", calls, "--on", tree.parent, "--allow-destroy", tree.parent, "--pace", "max", "--yes"],
+            ["run", "randwrite", "--on", alone, "--allow-destroy", alone, "--requests", "9"],
+        ):
+            done = subprocess.run([*inside, *map(str, words)], capture_output=True, text=True, timeout=60)
+            assert done.returncode == 1 and "is locked by a program that is not seen" in done.stderr, (
+                done.stderr
+            )
+    finally:
+        os.close(held)
+        os.close(node)
+    assert tree.is_dir()
 
 
 def test_files_of_the_standard_streams_stay(tmp_path):

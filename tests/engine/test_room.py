@@ -138,6 +138,28 @@ def test_what_programs_append_counts_where_it_ends(tmp_path, loadstone):
     assert f"writes {tmp_path}/d/s: 4.0 MiB of " in told and "that are free, and what is appended" in told
 
 
+@pytest.mark.parametrize(
+    ("op", "each"),
+    [
+        ("fallocate name=a,fd=1,iosize=150m", 150 * MIB),
+        ("write name=a,fd=1,iosize=1m,workingset=100m,random", 100 * MIB),
+        ("aiowrite name=a,fd=1,iosize=1m,workingset=100m,random", 100 * MIB),
+        ("write name=a,fd=1,iosize=1m", MIB),
+        ("read name=a,fd=1,iosize=1m,workingset=100m,random", 4096),
+    ],
+)
+def test_what_programs_make_longer_counts(tmp_path, loadstone, op, each):
+    path = tmp_path / "w.f"
+    path.write_text(
+        "define fileset name=s,path=$dir,size=4k,entries=10,dirwidth=100,prealloc\n"
+        "define process name=p { thread name=t { flowop openfile name=o,filesetname=s,fd=1\n"
+        f"flowop {op}\nflowop closefile name=c,fd=1 }} }}\n"
+    )
+    done = loadstone("run", path, "--on", tmp_path / "d", "--duration", "1s", "--dry-run")
+    (room,) = writes([json.loads(done.stdout)])
+    assert room.bytes == 10 * each and room.at_most == (each > 4096)
+
+
 def test_trees_of_traces_and_models_count(tmp_path, loadstone):
     trace, model = tmp_path / "a.strace", tmp_path / "a.mdh"
     trace.write_text(

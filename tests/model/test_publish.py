@@ -97,6 +97,8 @@ def test_the_length_is_not_told_to_the_microsecond_nor_are_rare_flags(tmp_path: 
         dict(zip(*(c.tolist() for c in m.marginal("flags")[::2]), strict=True)) for m in (fitted, public)
     )
     assert before[8] == 2 and 8 not in after and after[models.NONE] == 2
+    (largest,) = [d["largest"] for d in public.header["dimensions"] if d["feature"] == "flags"]
+    assert largest == max(flags for flags in after if flags != models.NONE)
     assert {flags: n for flags, n in before.items() if n >= 10} == {f: n for f, n in after.items() if n >= 10}
 
 

@@ -74,6 +74,31 @@ def test_every_benchmark_takes_it(tmp_path):
         assert done.exit_code == 0 and json.loads(done.stdout)["verify"] == {"unit": 4096}, done.output
 
 
+@pytest.mark.parametrize("act", ["truncate", "write"])
+def test_what_is_written_through_links_is_no_damage_of_others(loadstone, tmp_path, act):
+    """The script opens its own links, and another file gets what is written then."""
+    change = "truncate name=c,fd=1,value=4096" if act == "truncate" else "write name=c,fd=1,iosize=4096"
+    script = tmp_path / "links.f"
+    script.write_text(
+        "set $dir=/tmp\n"
+        "define fileset name=s,path=$dir,size=64k,entries=200,dirwidth=1000,prealloc=50\n"
+        "define process name=p { thread name=t,memsize=1m,instances=1 {\n"
+        "  flowop openfile name=o,filesetname=s,fd=1\n"
+        f"  flowop {change}\n"
+        "  flowop readwholefile name=r,fd=1,iosize=64k\n"
+        "  flowop closefile name=l,fd=1\n"
+        "  flowop symlink name=y,filesetname=s\n"
+        "  flowop deletefile name=d,filesetname=s\n"
+        "  flowop finishoncount name=e,value=300\n} }\nrun 1\n"
+    )
+    words = ("--on", tmp_path / "on", "--duration", "300ms", "--verify", "--yes", "--seed", 1, "--json")
+    # Some links lead to what was removed.
+    done = loadstone("run", script, *words, status=None)
+    found = json.loads(done.stdout)
+    assert found["verified"]["wrong"] == {} and found["requests"] > 300, done.stderr
+    assert set(found["steps"]["o"]["errors"]) <= {"ENOENT"}
+
+
 OPEN = {"act": "open", "name": "open", "slot": 1}
 CLOSE = {"act": "close", "name": "close", "slot": 1}
 

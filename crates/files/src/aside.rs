@@ -78,6 +78,7 @@ impl Aside {
                 let what = "is the file of a standard stream, which goes on writing to the old one; name another file";
                 return Err(Error::new(path, what));
             }
+            Ok(_) => refuse_planted(path, path.parent().unwrap_or(Path::new("")), "file")?,
             _ => {}
         }
         let (hidden, file) = created(&parent, &name).map_err(|e| Error::io(path, "cannot create", e))?;
@@ -306,23 +307,24 @@ fn led_to(path: &Path) -> Result<PathBuf> {
     for _ in 0..LINKS {
         let Ok(to) = fs::read_link(&at) else { return Ok(at) };
         let parent = at.parent().unwrap_or(Path::new(""));
-        refuse_planted(&at, parent)?;
+        refuse_planted(&at, parent, "link")?;
         at = parent.join(to);
     }
     Err(Error::new(path, "leads to no file: it is one of a circle of links"))
 }
 
-/// Refuses a link that somebody else put in a directory like /tmp, as the kernel does (`protected_symlinks`, proc(5)).
-fn refuse_planted(link: &Path, parent: &Path) -> Result<()> {
+/// Refuses what somebody else put in a directory like /tmp, as the kernel does (`protected_symlinks`, `protected_regular`,
+/// proc(5)). A link would lead elsewhere, and what replaces a file keeps its owner. `what` it is goes into the message.
+fn refuse_planted(path: &Path, parent: &Path, what: &str) -> Result<()> {
     let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    let (Ok(link_is), Ok(parent_is)) = (fs::symlink_metadata(link), fs::metadata(parent)) else {
+    let (Ok(is), Ok(parent_is)) = (fs::symlink_metadata(path), fs::metadata(parent)) else {
         return Ok(());
     };
     let me = geteuid().as_raw();
     let shared = parent_is.mode() & libc::S_ISVTX != 0 && parent_is.mode() & libc::S_IWOTH != 0;
-    if shared && link_is.uid() != me && link_is.uid() != parent_is.uid() {
-        let what = "is a link of another user in a directory that all may write to; name a file elsewhere";
-        return Err(Error::new(link, what));
+    if shared && is.uid() != me && is.uid() != parent_is.uid() {
+        let whose = "of another user in a directory that all may write to; name a file elsewhere";
+        return Err(Error::new(path, format!("is a {what} {whose}")));
     }
     Ok(())
 }
@@ -349,6 +351,25 @@ mod tests {
         let mut all: Vec<_> = all.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
         all.sort();
         all
+    }
+
+    #[test]
+    fn what_somebody_else_put_into_a_shared_directory_is_not_replaced() {
+        if !geteuid().is_root() {
+            eprintln!("skipped: only root can give files away");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+        let path = folder.path().join("planted");
+        fs::write(&path, "x").unwrap();
+        std::os::unix::fs::chown(&path, Some(65_534), Some(65_534)).unwrap();
+        let told = write(&path, true).unwrap_err().to_string();
+        assert!(told.contains("is a file of another user in a directory that all may write to"), "{told}");
+        assert_eq!(fs::read(&path).unwrap(), b"x");
+        // Where only the owner may put files, they are those that he wants.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        write(&path, true).unwrap();
     }
 
     #[test]

@@ -475,6 +475,31 @@ fn captures_of_both_byte_orders() {
     assert!(message(seed("pcap/cut.pcap"), &OpenOptions::default()).contains("truncated packet"));
 }
 
+/// Each took a look at all others and 4 KiB, without end; and nothing told of them.
+#[test]
+fn datagrams_whose_fragments_are_missing_are_counted_and_bounded() {
+    let mut capture = seed("pcap/little.pcap");
+    let known = told(capture.clone(), "pcap").0.len();
+    let many = 12_000u32;
+    for i in 0..many {
+        let mut ip = [0x45, 0, 0, 28, 0, 0, 0x3f, 0x40, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        ip[4..6].copy_from_slice(&((i & 0xffff) as u16).to_be_bytes());
+        let sum: u32 = ip.chunks_exact(2).map(|two| u32::from(u16::from_be_bytes([two[0], two[1]]))).sum();
+        let sum = (sum & 0xffff) + (sum >> 16);
+        ip[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+        let packet = [&[0; 12][..], &[8, 0], &ip, b"12345678"].concat();
+        let length = packet.len() as u32;
+        for number in [1_700_000_000, 0, length, length] {
+            capture.extend_from_slice(&number.to_le_bytes());
+        }
+        capture.extend_from_slice(&packet);
+    }
+    let (all, info) = told(capture, "pcap");
+    assert_eq!((all.len(), info.counts.lost), (known, u64::from(many)));
+    let told = format!("fragments of {many} datagrams are missing");
+    assert!(info.warnings.iter().any(|warning| warning.contains(&told)), "{:?}", info.warnings);
+}
+
 #[test]
 fn children_have_their_makers_directory_and_files_whenever_its_call_returns() {
     let made = |name: &str| {

@@ -3,7 +3,7 @@
 use loadstone_files::available_memory;
 
 /// Bytes of memory that a block takes, with its share of locks.
-const BLOCK: u64 = 26;
+pub const BLOCK: u64 = 26;
 
 /// Whether there is memory for what is known of so many blocks.
 ///

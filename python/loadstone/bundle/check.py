@@ -17,8 +17,8 @@ from loadstone import Error
 from loadstone.bundle.codes import OTHER, SHORT
 from loadstone.stats.histogram import BUCKETS
 
-_LARGEST = 1 << 26
-"""Bytes of a text: a summary with a thousand damages has less than a million."""
+LARGEST = 1 << 26
+"""Bytes of a text: a summary with a thousand damages has less than a million. Plans beyond it are not run."""
 INTERVALS = 1 << 26
 """Intervals of a run: 18 hours of milliseconds."""
 _COUNT = 1 << 62
@@ -56,9 +56,9 @@ def read_json(path: Path) -> dict[str, Any]:
     """Reads one JSON object; the error names file and line."""
     with opened(path) as file:
         # As large as it is, as all that is asked for is allocated.
-        data = file.read(min(os.fstat(file.fileno()).st_size, _LARGEST) + 1)
-    if len(data) > _LARGEST:
-        raise Error(f"{path}: has more than {_LARGEST >> 20} MiB, which no bundle needs; it is damaged")
+        data = file.read(min(os.fstat(file.fileno()).st_size, LARGEST) + 1)
+    if len(data) > LARGEST:
+        raise Error(f"{path}: has more than {LARGEST >> 20} MiB, which no bundle needs; it is damaged")
     try:
         value = json.loads(data.decode("utf-8"), parse_constant=_constant, parse_float=_finite)
     except RecursionError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import shutil
 import stat
@@ -15,9 +16,11 @@ from typing import Any
 
 from loadstone import Error, _scratch
 from loadstone._core import HeldFolder, keep_folder, remove_tree, sweep_folders
-from loadstone._json import readable
+from loadstone._files import make_folder, write_private
+from loadstone._json import plain, readable
 from loadstone._kept import LeftBehind
 from loadstone.bundle import owned
+from loadstone.bundle.check import LARGEST
 from loadstone.errors import Kept
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -48,10 +51,23 @@ def check_free(path: Path, force: bool) -> tuple[int, int] | None:
         raise Error(f"{path}: is not a folder; a bundle never replaces it, give another name")
     fd = os.open(path, _FOLDER)
     try:
+        _refuse_planted(fd, path)
         owned.check(fd, path)
         return identity(fd)
     finally:
         os.close(fd)
+
+
+def _refuse_planted(fd: int, path: Path) -> None:
+    """Raises ``Error`` for a folder that somebody else put into a directory like /tmp.
+
+    A bundle keeps the owner of what it replaces, who would read it then (``protected_regular``, proc(5)).
+    """
+    parent, folder = os.stat(path.absolute().parent), os.fstat(fd)
+    shared = parent.st_mode & stat.S_ISVTX and parent.st_mode & stat.S_IWOTH
+    if shared and folder.st_uid not in (os.geteuid(), parent.st_uid):
+        what = "is a folder of another user in a directory that all may write to"
+        raise Error(f"{path}: {what}; give another name")
 
 
 def identity(fd: int) -> tuple[int, int]:
@@ -186,7 +202,9 @@ class Making:
         _sync_all(self.folder)
         os.fsync(held.fileno())
         wanted = self.path
-        os.fchmod(held.fileno(), self._mode(held))
+        # It was made with these permissions; some file systems cannot change any.
+        with contextlib.suppress(OSError):
+            os.fchmod(held.fileno(), self._mode(held))
         if self._old is None or not self._replace(held, partial):
             for name in _names(wanted):
                 try:
@@ -321,7 +339,7 @@ def keep(
     folder = making.folder if name is None else making.folder / name
     try:
         if name is not None:
-            folder.mkdir()
+            make_folder(folder)
         write(folder)
         if name is None:
             return making.place(bool(summary.get("partial")))
@@ -403,5 +421,8 @@ def _sync(path: Path) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Writes readable JSON."""
-    path.write_text(readable(value) + "\n", encoding="utf-8")
+    """Writes readable JSON; what would be too large to be read back has no indentation."""
+    text = readable(value)
+    if len(text) >= LARGEST:
+        text = json.dumps(plain(value), allow_nan=False, default=str)
+    write_private(path, f"{text}\n".encode())

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadstone import Error, _arrow, _core
+from loadstone._files import write_private
 from loadstone.bundle.check import opened
 
 
@@ -48,7 +49,7 @@ def write(path: Path, columns: Mapping[str, Column], metadata: Mapping[str, str]
     # In memory first: the library panics where a disk is full.
     whole = io.BytesIO()
     write_parquet(_arrow.table(columns), whole, compression="zstd(3)", key_value_metadata=dict(metadata))
-    path.write_bytes(whole.getbuffer())
+    write_private(path, whole.getbuffer())
 
 
 def read(path: Path, needed: Sequence[str]) -> Columns:

@@ -12,6 +12,7 @@ import numpy as np
 
 import loadstone
 from loadstone._core import MARK
+from loadstone._files import make_folder
 from loadstone._text import without_quotes
 from loadstone.bundle import table
 from loadstone.bundle.codes import OTHER, SHORT, VERSION
@@ -58,7 +59,7 @@ def write_bundle(
     """
     host = str(environment.get("host") or "host")
     write_json(folder / "plan.json", plan)
-    (folder / "environment").mkdir()
+    make_folder(folder / "environment")
     write_json(folder / "environment" / f"{host.replace('/', '_')}.json", environment)
     table.write(folder / "ops.parquet", ops_columns(outcome, host), _meta())
     table.write(folder / "series.parquet", series_columns(plan, outcome), _meta())

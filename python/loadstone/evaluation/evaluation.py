@@ -7,7 +7,6 @@ import copy
 import hashlib
 import itertools
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from typing import Any, Literal
 
 from loadstone import Error, _core
 from loadstone._extras import load
+from loadstone._files import write_private
 from loadstone._scratch import scratch
 from loadstone.bundle import Bundle, Series, check_free
 from loadstone.bundle.figures import not_written_back
@@ -211,7 +211,7 @@ def _performed(
     done: list[Bundle] = []
 
     def begin(folder: Path) -> None:
-        shutil.copyfile(work.model, folder / "model.mdh")
+        write_private(folder / "model.mdh", Path(work.model).read_bytes())
 
     def finish(runs: list[tuple[NamedRun, Bundle]], folder: Path) -> Mapping[str, Any]:
         return work.findings(runs)

@@ -153,10 +153,14 @@ def _of_plan(plan: Mapping[str, Any]) -> Iterable[tuple[str, Part]]:
         if target["kind"] == "tree":
             path = os.path.normpath(os.path.join(target["path"], one["path"]))
             share = 1.0 if _does(plan["workers"], one["id"], ("create",)) else float(one.get("present", 0.0))
-            size = round(min(one.get("entries", 0) * share * _mean(one.get("size", 0), plan), 2.0**63))
+            made, reached = _mean(one.get("size", 0), plan), _reach(plan, one["id"])
+            if reached > made:
+                # What grows need not be made by the program.
+                share = max(share, float(one.get("present", 0.0)))
+            size = round(min(one.get("entries", 0) * share * max(made, reached), 2.0**63))
             appended = _appended(plan, one["id"])
-            grows = appended is None
-            yield path, _part(path, size + (appended or 0), at_most=bool(appended), grows=grows)
+            at_most, grows = bool(appended) or reached > made, appended is None
+            yield path, _part(path, size + (appended or 0), at_most=at_most, grows=grows)
 
 
 def _is_written(plan: Mapping[str, Any], target: Mapping[str, Any]) -> bool:
@@ -212,6 +216,26 @@ def _appended(plan: Mapping[str, Any], ident: str) -> int | None:
             return None
         size += round(min(max(sizes, default=0) * worker.get("requests", 0), 2.0**63))
     return size
+
+
+_LENGTHENS = ("write", "aio_write", "mmap_write", "fwrite", "fallocate")
+"""Ops that make a file longer by where and how much they write."""
+
+
+def _reach(plan: Mapping[str, Any], ident: str) -> float:
+    """How long single requests of programs make files of a set, bytes, as far as is told."""
+    most = 0.0
+    for worker in plan["workers"]:
+        for op in _ops(worker["source"].get("ops", ())):
+            if op.get("set") != ident or op["act"] not in _LENGTHENS:
+                continue
+            size, end = _mean(op.get("size", 0), plan), 0.0
+            if op["act"] != "fallocate":
+                end = _mean(op.get("working_set", 0), plan)
+            if (place := op.get("position")) is not None:
+                end = max(end, _mean(place, plan) + size)
+            most = max(most, size, end)
+    return most
 
 
 def _ops(ops: Sequence[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:

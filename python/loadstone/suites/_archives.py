@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from loadstone import Error, _core
-from loadstone._files import absolute, aside
+from loadstone._files import absolute, aside, make_folders
 from loadstone.suites._build import Builder, Files, Op, Phase, Settings, SuitePlans, fixed
 from loadstone.suites._needs import Work
 from loadstone.suites._suite import Suite
@@ -103,7 +103,7 @@ def _own_archives(settings: Settings, given: Given, builder: Builder) -> list[st
         builder.work += Work(bytes=missing * files * MEAN * 1.5)
 
     def make() -> None:
-        os.makedirs(folder, exist_ok=True)
+        make_folders(folder)
         for i, path in enumerate(paths):
             if not os.path.exists(path):
                 make_archive(path, files, _core.derive_seed(seed, "archive", i))

@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 
 from loadstone import Error
+from loadstone._core import open_regular
 from loadstone.plan.actions import Print
 from loadstone.wml import _ast as ast
 from loadstone.wml._errors import shown
@@ -53,7 +54,8 @@ def _loaded(beside: str, node: Setting, profile: Profile) -> Script:
     name = ast.constant(node.value) or ""
     path = os.path.join(os.path.dirname(beside), f"{name}.f")
     try:
-        with open(path, "rb") as file:
+        with open(open_regular(path), "rb") as file:
             return parse(file.read(), path)
-    except OSError as error:
-        raise profile.error(node, f"{path}: {error.strerror}") from None
+    except (Error, OSError) as error:
+        what = error.strerror if isinstance(error, OSError) else str(error)
+        raise profile.error(node, f"{path}: {what}".removeprefix(f"{path}: {path}: ")) from None

@@ -14,6 +14,7 @@ from typing import Any
 
 from loadstone import Error
 from loadstone._core import make_below, open_below
+from loadstone._files import make_folders
 from loadstone._json import readable
 from loadstone.plan.actions import Action, Beside, Dump, Figure, Print, RunPlan, Shell, Wait, Window
 
@@ -148,7 +149,7 @@ def _new(path: str, base: str | None, what: str) -> int:
     base = base or os.path.dirname(path) or "."
     name = os.fsencode(os.path.relpath(path, base))
     try:
-        os.makedirs(base, exist_ok=True)
+        make_folders(base)
         if folder := os.path.dirname(name):
             make_below(base, folder)
         return open_below(base, name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

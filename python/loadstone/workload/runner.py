@@ -27,6 +27,7 @@ from loadstone.bundle import (
     write_bundle,
     write_series,
 )
+from loadstone.bundle.check import LARGEST
 from loadstone.bundle.environment import after, snapshot
 from loadstone.bundle.figures import By, divided
 from loadstone.bundle.write import summarise
@@ -285,7 +286,11 @@ def _run_into(
     with deferred(afresh=True) as held:
         with Observer(watched, seconds, options.probes) as observer:
             results = own_files([str(making.path), str(making.hidden)])
-            run = _core.start(json.dumps({**plan, "own": [*plan.get("own", ()), *results]}))
+            text = json.dumps({**plan, "own": [*plan.get("own", ()), *results]})
+            if len(text) > LARGEST:
+                what = f"the plan has {len(text) >> 20} MiB, and a bundle keeps {LARGEST >> 20} MiB at most"
+                raise Error(f"{what}; use fewer objects: larger zones, or fewer jobs")
+            run = _core.start(text)
             observer.attach(run.progress_handle())
             interrupted = watch(run, on_live, held)
         outcome = joined(run, plan, on_live, held)

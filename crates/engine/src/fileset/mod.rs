@@ -213,6 +213,11 @@ pub struct Set {
 }
 
 impl Set {
+    /// Whether programs make symbolic links in it.
+    pub fn has_links(&self) -> bool {
+        matches!(self.links, Links::Below)
+    }
+
     /// Draws shape, sizes and what is there of a set of a checked plan.
     pub fn draw(set: &FileSet, plan: &Plan, variables: &Variables, position: usize) -> Set {
         let seed = derive(plan.seed, "set", position as u64);

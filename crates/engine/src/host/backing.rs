@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 /// LOOP_GET_STATUS64 of linux/loop.h.
 const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
-/// Loop devices over loop devices that are followed.
-const DEEPEST: usize = 16;
+/// Most devices below one that are followed.
+const MOST_BELOW: usize = 256;
 
 /// What blocks are on: a file by device and inode, or a block device by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,25 +139,62 @@ struct Info {
     rest: [u64; 26],
 }
 
-/// The image of a loop device, also of one over other loop devices, as far as it can be opened here.
+/// What a file or device is made of, itself first: the disk of a partition, the devices of a mapping or an array, the file
+/// of a loop device, and what these are made of.
+fn all_below(meta: &Metadata, loops: &[Loop]) -> Vec<On> {
+    let mut found = vec![On::of(meta)];
+    let mut next = 0;
+    while let Some(&on) = found.get(next).filter(|_| next < MOST_BELOW) {
+        next += 1;
+        let On::Device(device) = on else { continue };
+        let of_loop = loops.iter().find(|l| l.device == device).and_then(|l| l.backing);
+        for below in of_loop.into_iter().chain(parts_of(device).map(On::Device)) {
+            if !found.contains(&below) {
+                found.push(below);
+            }
+        }
+    }
+    found
+}
+
+/// The disk that a block device is a partition of, or the devices that it is put together from, by their numbers.
+fn parts_of(device: u64) -> impl Iterator<Item = u64> {
+    let place = PathBuf::from(format!("/sys/dev/block/{}:{}", libc::major(device), libc::minor(device)));
+    let disk = place.join("partition").exists().then(|| place.join(".."));
+    let slaves = std::fs::read_dir(place.join("slaves")).into_iter().flatten().flatten();
+    disk.into_iter().chain(slaves.map(|entry| entry.path())).filter_map(|path| number_in(&path))
+}
+
+/// The number of the device that a folder of sysfs is about.
+fn number_in(folder: &Path) -> Option<u64> {
+    let number = std::fs::read_to_string(folder.join("dev")).ok()?;
+    let (major, minor) = number.trim().split_once(':')?;
+    Some(libc::makedev(major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// Numbers of the block devices that a target's blocks are on, its own first.
 ///
 /// # Errors
 /// When the kernel does not tell of loop devices.
-pub fn image_of(path: &Path, meta: &Metadata) -> Result<Option<(PathBuf, File)>> {
+pub fn devices_of(path: &Path, meta: &Metadata) -> Result<Vec<u64>> {
+    let number = |on| if let On::Device(device) = on { Some(device) } else { None };
+    Ok(all_below(meta, &loops(path)?).into_iter().filter_map(number).collect())
+}
+
+/// The images of loop devices that a block device is made of, as far as they can be opened here.
+///
+/// # Errors
+/// When the kernel does not tell of loop devices.
+pub fn images_of(path: &Path, meta: &Metadata) -> Result<Vec<(PathBuf, File)>> {
     let loops = loops(path)?;
-    let mut device = meta.rdev();
-    for _ in 0..DEEPEST {
-        let Some(found) = loops.iter().find(|l| l.device == device) else { break };
-        if let Some(On::Device(below)) = found.backing {
-            device = below;
-            continue;
-        }
-        let is_its = |file: &File| {
-            file.metadata().is_ok_and(|its| found.backing.is_none_or(|backing| backing == On::of(&its)))
-        };
-        return Ok(File::open(&found.path).ok().filter(is_its).map(|file| (found.path.clone(), file)));
-    }
-    Ok(None)
+    let below = all_below(meta, &loops);
+    let own = loops.iter().filter(|l| below.contains(&On::Device(l.device)));
+    let opened = own.filter(|l| !matches!(l.backing, Some(On::Device(_)))).filter_map(|l| {
+        let file = File::open(&l.path).ok()?;
+        let its = file.metadata().ok()?;
+        l.backing.is_none_or(|backing| backing == On::of(&its)).then(|| (l.path.clone(), file))
+    });
+    Ok(opened.collect())
 }
 
 /// Refuses to overwrite what a loop device is made of, or shares its blocks with another one.
@@ -166,14 +203,7 @@ pub fn image_of(path: &Path, meta: &Metadata) -> Result<Option<(PathBuf, File)>>
 /// Names the loop device.
 pub fn refuse_shared(path: &Path, meta: &Metadata) -> Result<()> {
     let loops = loops(path)?;
-    let mut below = vec![On::of(meta)];
-    while let Some(On::Device(device)) = below.last().copied()
-        && let Some(backing) = loops.iter().find(|l| l.device == device).and_then(|l| l.backing)
-        && below.len() < DEEPEST
-        && !below.contains(&backing)
-    {
-        below.push(backing);
-    }
+    let below = all_below(meta, &loops);
     let own = |l: &Loop| below.contains(&On::Device(l.device));
     let shares = |l: &&Loop| l.backing.is_some_and(|backing| below.contains(&backing)) && !own(l);
     if let Some(other) = loops.iter().find(shares) {
@@ -224,14 +254,7 @@ fn loops(place: &Path) -> Result<Vec<Loop>> {
         }
         let name = entry.file_name().to_string_lossy().into_owned();
         let Ok(backing) = std::fs::read(entry.path().join("loop/backing_file")) else { continue };
-        let Ok(number) = std::fs::read_to_string(entry.path().join("dev")) else { continue };
-        let Some(device) = number
-            .trim()
-            .split_once(':')
-            .and_then(|(major, minor)| Some(libc::makedev(major.parse().ok()?, minor.parse().ok()?)))
-        else {
-            continue;
-        };
+        let Some(device) = number_in(&entry.path()) else { continue };
         let path = PathBuf::from(OsStr::from_bytes(backing.trim_ascii_end()));
         let sectors = std::fs::read_to_string(entry.path().join("size")).unwrap_or_default();
         let size = sectors.trim().parse::<u64>().unwrap_or(0).saturating_mul(512);

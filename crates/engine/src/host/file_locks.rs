@@ -4,7 +4,7 @@
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 /// The first pid namespace by its number (PROC_PID_INIT_INO of linux/proc_ns.h). Only there `/proc/locks` tells of all.
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
@@ -85,13 +85,40 @@ impl Locked {
             process @ 0.. => format!("process {process}"),
             _ => "another program".into(),
         });
-        if found.is_some() || self.complete || !meta.is_file() || self.own.iter().any(|lock| is_its(&lock)) {
+        // Runs lock directories, and virtual machines devices.
+        let kind = meta.file_type();
+        let locked = kind.is_file() || kind.is_dir() || kind.is_block_device();
+        if found.is_some() || self.complete || !locked || self.own.iter().any(|lock| is_its(&lock)) {
             return found;
         }
         let file = open().ok()?;
         let held = has_records(&file) || whole && is_locked(&file);
         held.then(|| "a program that is not seen from here".into())
     }
+}
+
+/// Who has locked bytes of a block device through any of its nodes. A lock belongs to the inode of the node, and virtual
+/// machines and containers have nodes of their own.
+pub fn holder_of_device(number: u64) -> Option<String> {
+    let own = std::process::id().to_string();
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let is_other = |name: &str| name != own && name.bytes().all(|byte| byte.is_ascii_digit());
+    processes.map(|entry| entry.path()).find_map(|process| {
+        let name = process.file_name()?.to_str().filter(|name| is_other(name))?;
+        let mut open = std::fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+        let locks = |fd: &std::fs::DirEntry| {
+            let meta = std::fs::metadata(fd.path()).ok();
+            meta.is_some_and(|meta| meta.file_type().is_block_device() && meta.rdev() == number)
+                && std::fs::read_to_string(process.join("fdinfo").join(fd.file_name()))
+                    .is_ok_and(|info| info.lines().filter_map(of_descriptor).any(|lock| !lock.whole))
+        };
+        open.any(|fd| locks(&fd)).then(|| format!("process {name}"))
+    })
+}
+
+/// `lock: 1: POSIX  ADVISORY  WRITE 2193 fe:00:1024 0 EOF`, as proc_pid_fdinfo(5) tells of an open file.
+fn of_descriptor(line: &str) -> Option<Lock> {
+    lock(line.strip_prefix("lock:")?.trim_start())
 }
 
 /// Whether another program has locked bytes of it.

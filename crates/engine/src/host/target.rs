@@ -4,7 +4,7 @@
 //! unless the plan says that the user named it with `--allow-destroy`; a device that is mounted,
 //! partitioned or held is refused even then.
 
-use crate::host::backing::{image_of, refuse_shared};
+use crate::host::backing::{images_of, refuse_shared};
 use crate::host::file_locks::Locked;
 use crate::host::holes::first_hole;
 use crate::{Error, Result};
@@ -40,8 +40,8 @@ pub struct Open {
     pub writable: bool,
     /// What is to be done to it before the run.
     pub prepare: Prepare,
-    /// The image of a loop device. It stays open, as its lock lasts as long.
-    pub image: Option<(PathBuf, File)>,
+    /// Images of the loop devices that it is made of. They stay open, as their locks last as long.
+    pub images: Vec<(PathBuf, File)>,
 }
 
 impl Open {
@@ -206,6 +206,7 @@ fn remove(path: &Path, made: &File) {
 pub fn lock_all(targets: &[Open]) -> Result<()> {
     let mut locked: Vec<(u64, u64)> = Vec::new();
     let held = Locked::now();
+    let of_images = if targets.iter().any(|target| target.writable) { Lock::Exclusive } else { Lock::Shared };
     for target in targets {
         let Some(file) = &target.file else { continue };
         let meta = file.metadata().map_err(|e| Error::target_io(&target.path, "cannot be looked at", &e))?;
@@ -220,8 +221,13 @@ pub fn lock_all(targets: &[Open]) -> Result<()> {
             refuse_within(&target.path, &held)?;
         }
         lock_one(target, file, how, "")?;
-        if let Some((path, image)) = &target.image {
-            lock_one(target, image, how, &format!("made of {}, which is ", path.display()))?;
+        for (path, image) in &target.images {
+            let meta = image.metadata().map_err(|e| Error::target_io(path, "cannot be looked at", &e))?;
+            // Two partitions of a plan may lie in one image.
+            if !locked.contains(&(meta.dev(), meta.ino())) {
+                locked.push((meta.dev(), meta.ino()));
+                lock_one(target, image, of_images, &format!("made of {}, which is ", path.display()))?;
+            }
         }
     }
     Ok(())
@@ -289,7 +295,7 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
             created: root.created,
             writable: true,
             prepare: Prepare::None,
-            image: None,
+            images: Vec::new(),
         });
     }
     if target.kind == TargetKind::Null {
@@ -301,7 +307,7 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
             created: false,
             writable: true,
             prepare: Prepare::None,
-            image: None,
+            images: Vec::new(),
         });
     }
     let used = uses(plan, &target.id);
@@ -356,11 +362,11 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
     if used.reads && !fill && target.kind == TargetKind::File {
         refuse_holes(path, &file, target.size)?;
     }
-    let image = match target.kind {
-        TargetKind::Device if writable => image_of(path, &meta)?,
+    let images = match target.kind {
+        TargetKind::Device if writable => images_of(path, &meta)?,
         // Where the kernel does not tell, as in a container, reading does no harm.
-        TargetKind::Device => image_of(path, &meta).unwrap_or_default(),
-        _ => None,
+        TargetKind::Device => images_of(path, &meta).unwrap_or_default(),
+        _ => Vec::new(),
     };
     Ok(Open {
         path: path.into(),
@@ -369,7 +375,7 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
         created: false,
         writable,
         prepare: target.prepare,
-        image,
+        images,
     })
 }
 
@@ -450,7 +456,7 @@ fn create(target: &loadstone_plan::Target, used: Use) -> Result<Open> {
         created: true,
         writable: true,
         prepare: target.prepare,
-        image: None,
+        images: Vec::new(),
     };
     let reserved = if target.sparse { file.set_len(target.size) } else { reserve(&file, target.size) };
     open.file = Some(file);
@@ -556,6 +562,16 @@ fn check_kind(path: &Path, meta: &std::fs::Metadata, kind: TargetKind) -> Result
         return Ok(());
     };
     Err(Error::target(path, what))
+}
+
+/// Bytes of a file or block device that is there; `None` of anything else.
+pub fn length_of(path: &Path) -> Option<u64> {
+    let meta = std::fs::metadata(path).ok()?;
+    match meta.file_type() {
+        kind if kind.is_file() => Some(meta.len()),
+        kind if kind.is_block_device() => size_of(path, &File::open(path).ok()?).ok(),
+        _ => None,
+    }
 }
 
 /// Bytes of a file or device.

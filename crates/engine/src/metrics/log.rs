@@ -14,8 +14,10 @@ use std::thread::JoinHandle;
 const BLOCK: usize = 4096;
 /// Blocks on their way.
 const QUEUE: usize = 256;
-/// Rows the writer holds while it waits for the slowest thread; beyond, blocks are dropped and counted.
-const PENDING: usize = 4 << 20;
+/// Rows the writer holds at most while it waits for the slowest thread; beyond, blocks are dropped and counted.
+const PENDING: u64 = 4 << 20;
+/// Of the memory that can be had when a log begins, the share that these rows may take: one part of so many.
+const PART: u64 = 16;
 
 /// One request as it was performed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,11 +189,13 @@ pub fn start(sink: Box<dyn Sink>, threads: usize) -> Result<(Log, Vec<Logger>)> 
 fn write(sink: Box<dyn Sink>, incoming: &Receiver<Block>, returns: &[SyncSender<Vec<Row>>]) -> Written {
     let mut marks = vec![i64::MIN; returns.len()];
     let mut pending: Vec<Row> = Vec::new();
+    let room = loadstone_files::available_memory() / PART / size_of::<Row>() as u64;
+    let most = room.clamp(BLOCK as u64, PENDING) as usize;
     let mut out = Written { sink, written: 0, dropped: 0, failure: None };
     while let Ok(mut block) = incoming.recv() {
         let mark = &mut marks[block.thread];
         *mark = block.watermark.max(*mark);
-        if pending.len() + block.rows.len() > PENDING || out.failure.is_some() {
+        if pending.len() + block.rows.len() > most || out.failure.is_some() {
             out.dropped += block.rows.len() as u64;
         } else {
             pending.extend_from_slice(&block.rows);

@@ -1,6 +1,7 @@
 //! What a plan takes of memory as far as its numbers tell, looked at before any of it is taken: one number of a plan may
 //! ask for more than there is.
 
+use crate::host::target::length_of;
 use crate::request::op;
 use crate::source::open::{named, options};
 use crate::{Error, Result};
@@ -76,7 +77,21 @@ fn has_inodes(plan: &Plan, set: &FileSet) -> Result<()> {
 fn of_plan(plan: &Plan) -> Vec<Need> {
     let mut needs: Vec<Need> = plan.workers.iter().enumerate().flat_map(|(i, w)| of_worker(i, w)).collect();
     needs.extend(plan.sets.iter().enumerate().map(|(i, set)| of_set(i, set)));
+    needs.extend(of_verification(plan));
     needs
+}
+
+/// What is kept of the blocks of all targets that are verified.
+fn of_verification(plan: &Plan) -> Option<Need> {
+    let asked = plan.verify.as_ref()?;
+    let unit = plan.content.as_ref().map_or(asked.unit, |content| content.unit);
+    let sizes = plan.targets.iter().map(|target| match target.size {
+        0 => length_of(&target.path).unwrap_or(0),
+        size => size,
+    });
+    let blocks: f64 = sizes.map(|size| (size as f64 / f64::from(unit)).ceil()).sum();
+    let what = format!("{blocks} blocks of {unit} bytes are verified");
+    Some(Need { bytes: blocks * loadstone_verify::memory::BLOCK as f64, what, touched: true })
 }
 
 fn fits(needs: &[Need], there: u64) -> Result<()> {

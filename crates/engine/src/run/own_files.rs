@@ -4,15 +4,15 @@
 //!
 //! Device and inode tell which file it is: a hard link or a bind mount has other names for the same one.
 
-use crate::host::backing::{Images, image_of, is_overlaid, may_be_same};
-use crate::host::file_locks::Locked;
+use crate::host::backing::{Images, devices_of, images_of, is_overlaid, may_be_same};
+use crate::host::file_locks::{Locked, holder_of_device};
 use crate::host::target::uses;
 use crate::{Error, Result};
 use loadstone_files::Dir;
 use loadstone_plan::{Op, Plan, Prepare, Source, Target, TargetKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ffi::OsStr;
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -117,21 +117,32 @@ fn refuse_locked(plan: &Plan, target: &Target, locked: &Locked) -> Result<()> {
     let Ok(meta) = std::fs::metadata(&target.path) else { return Ok(()) };
     let refused = |what: String| Err(Error::target(&target.path, what));
     if matches!(target.kind, TargetKind::File | TargetKind::Device) {
-        let open = || loadstone_files::open_regular(&target.path, false).map_err(io::Error::other);
+        let open = || match target.kind {
+            TargetKind::Device => File::open(&target.path),
+            _ => loadstone_files::open_regular(&target.path, false).map_err(io::Error::other),
+        };
         if let Some(holder) = locked.holder_of_records(&meta, open) {
             return refused(format!("is locked by {holder}, which must end first; name another target"));
         }
     }
-    match target.kind {
-        TargetKind::Device => image_of(&target.path, &meta)?.iter().try_for_each(|(path, image)| {
-            let meta = image.metadata().map_err(|e| Error::target_io(path, "cannot be looked at", &e))?;
-            locked.holder_of_records(&meta, || image.try_clone()).map_or(Ok(()), |holder| {
-                let path = path.display();
-                refused(format!("is made of {path}, which is locked by {holder}: that must end first"))
-            })
-        }),
-        TargetKind::File | TargetKind::Tree | TargetKind::Null => Ok(()),
+    if target.kind != TargetKind::Device {
+        return Ok(());
     }
+    // What a device is made of may be somebody's, too: the disk of a partition, the file of a loop device.
+    for (i, device) in devices_of(&target.path, &meta)?.into_iter().enumerate() {
+        if let Some(holder) = holder_of_device(device) {
+            let what = if i == 0 { "is locked" } else { "is made of a device that is locked" };
+            return refused(format!("{what} by {holder}, which must end first; name another target"));
+        }
+    }
+    for (path, image) in images_of(&target.path, &meta)? {
+        let its = image.metadata().map_err(|e| Error::target_io(&path, "cannot be looked at", &e))?;
+        if let Some(holder) = locked.holder_of_records(&its, || image.try_clone()) {
+            let path = path.display();
+            return refused(format!("is made of {path}, which is locked by {holder}: that must end first"));
+        }
+    }
+    Ok(())
 }
 
 /// Files that the standard streams of this process are.

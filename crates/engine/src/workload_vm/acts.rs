@@ -491,9 +491,9 @@ impl<'a> Machine<'a> {
         let result = result.unwrap_or_else(|e| refused(&e));
         self.done(step, issued, result);
         if let Some(contents) = self.world.contents.as_ref().filter(|_| result >= 0) {
-            match leads {
-                Some(_) => contents.led(step.set, to),
-                None => contents.named(step.set, from, to, renames),
+            // In a set with symbolic links nothing is known.
+            if leads.is_none() {
+                contents.named(step.set, from, to, renames);
             }
         }
         set.files.settle(to, result >= 0, 0);

@@ -40,7 +40,8 @@ impl Model {
             largest[d] = marginal.keys.iter().map(|&key| code(key as u32)).max().unwrap_or(0);
             let ends = |most: i64| dimension.rule.range(dimension.rule.code(most)).map(|range| range.last);
             dimension.largest = match dimension.rule {
-                Rule::Category { .. } => dimension.largest,
+                // A rare category that was left out must not be told here.
+                Rule::Category { ref values } => dimension.largest.and(values.iter().copied().max()),
                 _ => dimension.largest.and_then(ends),
             };
             maps.push(map.map(|(_, map)| map));

@@ -98,11 +98,4 @@ impl ContentMap {
             *contents.names.lock().unwrap_or_else(|e| e.into_inner()).entry(number).or_default() += 1;
         }
     }
-
-    /// A name that leads to another: whose file that will be when it is used nobody knows.
-    pub fn led(&self, set: usize, to: u32) {
-        if let Some(contents) = &self.contents[set] {
-            contents.numbers[to as usize].store(NOBODY, Relaxed);
-        }
-    }
 }

@@ -369,8 +369,8 @@ impl World {
             .workers
             .iter()
             .any(|worker| matches!(&worker.source, Source::Program { ops, .. } if has(ops, Act::MmapWrite)));
-        // Files of any names come from archives.
-        let known = |set: usize| !plan.sets[set].any_names;
+        // Files of any names come from archives, and what is written through a link is written to another file.
+        let known = |set: usize| !plan.sets[set].any_names && !self.sets[set].has_links();
         self.contents = Some(ContentMap::new(verifier.clone(), &self.sets, known, mapped));
     }
 

@@ -6,6 +6,7 @@
 
 use super::answer;
 use super::calls::Key;
+use super::fragments::Fragments;
 use super::peel::{self, LINKS, Link, What};
 use super::rpc::{self, Message};
 use super::stream::{LONGEST_GAP, Stream};
@@ -13,7 +14,6 @@ use crate::chunk::{Chunk, Origin};
 use crate::formats::format::Source;
 use crate::options::OpenOptions;
 use crate::{ErrorKind, Info, Result};
-use etherparse::defrag::IpDefragPool;
 use etherparse::{EtherType, IpNumber, LaxNetSlice, LaxSlicedPacket, SlicedPacket, TransportSlice};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
@@ -30,9 +30,6 @@ const MOST_KINDS: usize = 64;
 
 /// Most connections that are put together at once.
 const MOST_STREAMS: usize = 1 << 14;
-
-/// Fragments wait so long for the others, nanoseconds.
-const FRAGMENTS: i64 = 30_000_000_000;
 
 /// Source and destination of a message.
 type Ends = [(IpAddr, u16); 2];
@@ -85,7 +82,7 @@ struct Capture<F> {
     /// Bytes that were passed over.
     passed: u64,
     ended: bool,
-    fragments: IpDefragPool<i64, ()>,
+    fragments: Fragments,
     streams: FxHashMap<Ends, Stream>,
     /// Connections in which segments wait for others, and since when.
     gaps: VecDeque<(i64, Ends)>,
@@ -109,7 +106,7 @@ pub fn source(frames: impl Frames + 'static, options: &OpenOptions) -> Box<dyn S
         lenient: options.max_damaged > 0,
         passed: 0,
         ended: false,
-        fragments: IpDefragPool::new(),
+        fragments: Fragments::new(),
         streams: FxHashMap::default(),
         gaps: VecDeque::new(),
         lost: 0,
@@ -239,13 +236,11 @@ impl<F: Frames> Capture<F> {
         };
         if payload.fragmented {
             let strict = SlicedPacket::from_ether_type(version, bytes).ok()?;
-            let whole = self.fragments.process_sliced_packet(&strict, time, ()).ok()?;
-            self.fragments.retain(|since| time.saturating_sub(*since) < FRAGMENTS);
-            if let Some(whole) = whole {
+            if let Some(whole) = self.fragments.add(time, &strict) {
                 if whole.ip_number == IpNumber::UDP {
                     self.datagram(time, addresses, &whole.payload);
                 }
-                self.fragments.return_buf(whole);
+                self.fragments.done(whole);
             }
             return Some(());
         }
@@ -372,6 +367,7 @@ impl<F: Frames> Source for Capture<F> {
             }
         }
         if self.ended {
+            self.fragments.end();
             self.end_streams();
         }
         self.talk.nfs.check()?;
@@ -422,6 +418,11 @@ impl<F: Frames> Source for Capture<F> {
         if lost > 0 {
             let places = if lost == 1 { "one place".into() } else { format!("{lost} places") };
             info.warnings.push(format!("the capture lost segments in {places}"));
+        }
+        let parts = self.fragments.lost();
+        info.counts.lost = info.counts.lost.saturating_add(parts);
+        if parts > 0 {
+            info.warnings.push(format!("fragments of {parts} datagrams are missing; these were passed over"));
         }
     }
 }

@@ -9,6 +9,7 @@ mod answer;
 pub mod calls;
 mod capture;
 pub mod dump;
+mod fragments;
 pub mod names;
 pub mod pcap;
 pub mod pcapng;
