@@ -336,7 +336,7 @@ def test_what_is_in_a_bundle_of_several_runs_is_the_owners_alone(public, loadsto
     os.umask(0)
     model = public / "m.mdh"
     loadstone("model", "fit", root / "examples/loop0.parquet", "-o", model)
-    words = ("--on", "null:", "--pace", "max", "--size", "8m", "--offsets", "wrap", "--repeat", 2)
+    words = ("--on", "null:", "--pace", "x20", "--size", "8m", "--offsets", "wrap", "--repeat", 2)
     loadstone("evaluate", root / "examples/loop0.parquet", "--model", model, *words, "--out", public / "e")
     inside = list((public / "e").rglob("*"))
     assert public / "e/model.mdh" in inside and any(path.name == "environment" for path in inside)

@@ -232,6 +232,27 @@ def test_all_places_are_looked_at_before_an_archive_is_replaced(tmp_path, loadst
     assert sorted(p.name for p in (tmp_path / "w").iterdir()) == ["000.tar", "001.tar"]
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_archive_that_is_interrupted_does_not_look_whole(tmp_path, number):
+    """What reads the pipe, such as a backup, took what had come by then for all there is."""
+    words = [sys.executable, "-m", "loadstone", "-q", "dataset"]
+    subprocess.run([*words, "populate", "--files", "20000", "-o", tmp_path / "x.fst"], check=True)
+    with subprocess.Popen(
+        [*words, "write", tmp_path / "x.fst", "--tar", "--to", "-"], stdout=subprocess.PIPE
+    ) as run:
+        begin = run.stdout.read(1 << 20)
+        run.send_signal(number)
+        whole = begin + run.stdout.read()
+    assert run.returncode == 128 + number
+    (tmp_path / "part.tar").write_bytes(whole)
+    read = subprocess.run(["tar", "-tf", tmp_path / "part.tar"], capture_output=True, text=True)
+    assert read.returncode == 2 and "Unexpected EOF" in read.stderr, read.stderr
+    done = subprocess.run(
+        [*words, "scan", tmp_path / "part.tar", "-o", tmp_path / "p.fst"], capture_output=True, text=True
+    )
+    assert done.returncode == 1 or "cut short" in done.stderr, done.stderr
+
+
 def test_limits_of_the_process_count_as_memory_there_is(tmp_path):
     """Batch systems set them (``ulimit -v``): it ended with an abort."""
     words = [sys.executable, "-m", "loadstone", "dataset", "populate", "--files", "5000000"]

@@ -56,17 +56,21 @@ def command(*words, before=()):
     return done, (resource.getrusage(resource.RUSAGE_CHILDREN).ru_inblock - blocks) * 512
 
 
+def _image(path):
+    with path.open("wb") as file:
+        file.truncate(96 * MIB)
+    sh("mkfs.ext4", "-q", "-F", path)
+    return path
+
+
 @pytest.fixture
 def disk(tmp_path, need_root, need_tools):
     """A file system of its own, its mount point."""
     need_tools("losetup", "mkfs.ext4")
-    image, mount = tmp_path / "image", tmp_path / "mnt"
-    with image.open("wb") as file:
-        file.truncate(96 * MIB)
-    sh("mkfs.ext4", "-q", "-F", image)
+    mount = tmp_path / "mnt"
     mount.mkdir()
     # The loop device goes away with its last user, as those of mount -o loop do.
-    sh("mount", "-o", "loop,noatime,nodev,data=writeback", image, mount)
+    sh("mount", "-o", "loop,noatime,nodev,data=writeback", _image(tmp_path / "image"), mount)
     try:
         yield mount
     finally:
@@ -74,7 +78,7 @@ def disk(tmp_path, need_root, need_tools):
 
 
 def options_of(mount):
-    return sh("findmnt", "-n", "-o", "SOURCE,FSTYPE,OPTIONS", mount)
+    return sh("findmnt", "-n", "-o", "SOURCE,FSTYPE,OPTIONS,PROPAGATION", mount)
 
 
 def reads(target, **more):
@@ -96,6 +100,29 @@ def test_a_remount_leaves_nothing_cached_and_everything_as_it_was(disk):
     cold = {**plan, "workers": [{**plan["workers"][0], "requests": 1}]}
     execute({**cold, "steps": plan["steps"][1:], "targets": [{**plan["targets"][0], "prepare": "none"}]})
     assert cached(target) <= MIB
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(
+    ("above", "kind"), [("shared", "private"), ("private", "shared"), ("shared", "shared")]
+)
+def test_a_remount_keeps_how_mounts_spread(disk, above, kind):
+    """A new mount has it of the one that it lies on, and a private one was shared afterwards."""
+    parent = disk.parent
+    sh("mount", "--bind", parent, parent)
+    try:
+        sh("mount", f"--make-{above}", parent)
+        inner = parent / "inner"
+        inner.mkdir()
+        sh("mount", "-o", "loop", _image(parent / "inner.img"), inner)
+        sh("mount", f"--make-{kind}", inner)
+        before = options_of(inner)
+        assert kind in before
+        assert execute(reads(inner / "file", size=MIB))["summary"]["errors"] == 0
+        assert options_of(inner) == before
+    finally:
+        subprocess.run(["umount", parent / "inner"], check=False)
+        sh("umount", "--lazy", parent)
 
 
 @pytest.mark.root
@@ -296,6 +323,23 @@ def test_a_limit_that_the_threads_outgrow_is_refused(tmp_path):
         "run", "webproxy", "--on", tmp_path / "set", "--duration", "1s", "--memory-limit", least
     )
     assert enough.returncode == 0, enough.stderr
+
+
+@pytest.mark.root
+def test_what_lies_at_the_path_of_an_image_now_is_not_opened(tmp_path, need_root, need_tools):
+    """Caches of the image were dropped by its path, where a pipe may be by now that is waited for without end."""
+    need_tools("losetup", "mkfs.ext4")
+    mount, image = tmp_path / "mnt", _image(tmp_path / "image")
+    mount.mkdir()
+    sh("mount", "-o", "loop", image, mount)
+    try:
+        image.unlink()
+        os.mkfifo(tmp_path / "image (deleted)")
+        os.mkfifo(image)
+        done, _ = command("run", "randread", "--on", mount / "t", "--size", "1m", "--requests", 9, "--yes")
+        assert done.returncode == 0, done.stderr
+    finally:
+        sh("umount", mount)
 
 
 def test_no_group_is_left_after_a_failure(tmp_path):

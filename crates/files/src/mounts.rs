@@ -21,6 +21,8 @@ pub struct Mount {
     pub at: PathBuf,
     /// Options of the mount.
     pub options: String,
+    /// How mounts below it spread to other places (mount_namespaces(7)): `shared:2`; empty of a private one.
+    pub spreads: Vec<String>,
     /// Type of the file system.
     pub kind: String,
     /// What it was mounted from.
@@ -38,9 +40,15 @@ impl Mount {
         let path = |bytes| PathBuf::from(OsString::from_vec(bytes));
         let (id, parent) = (text(next()?).parse().ok()?, text(next()?).parse().ok()?);
         let (device, root, at, options) = (text(next()?), path(next()?), path(next()?), text(next()?));
-        while next()? != b"-" {}
+        let mut spreads = Vec::new();
+        loop {
+            match next()? {
+                dash if dash == b"-" => break,
+                tag => spreads.push(text(tag)),
+            }
+        }
         let (kind, source, data) = (text(next()?), path(next()?), text(next()?));
-        Some(Mount { id, parent, device, root, at, options, kind, source, data })
+        Some(Mount { id, parent, device, root, at, options, spreads, kind, source, data })
     }
 }
 

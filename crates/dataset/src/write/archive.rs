@@ -11,6 +11,7 @@ use crate::{Error, Result};
 use loadstone_fstree::Content;
 use std::ffi::OsStr;
 use std::io::{self, Cursor, Read, Write};
+use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use tar::{EntryType, GnuExtSparseHeader, GnuSparseHeader, Header};
@@ -27,7 +28,8 @@ pub(super) fn write(
     let (files, total) = wanted(tree, options);
     let repeats = Repeats::of(series, tree, &files);
     let mut made = Made::new(content, &repeats);
-    let (mut archive, mut written) = (tar::Builder::new(to), Written::default());
+    // What is dropped ends an archive as if it were whole.
+    let (mut archive, mut written) = (ManuallyDrop::new(tar::Builder::new(to)), Written::default());
     // Directories of incremental archives follow from the files in them.
     for dir in (1..tree.dirs() as u32).filter(|_| !options.only_changed) {
         let mut head = head(EntryType::Directory, 0o755, 0);
@@ -60,6 +62,7 @@ pub(super) fn write(
         written.files += 1;
         written.bytes = written.bytes.saturating_add(size);
         if watch(written.bytes, total).is_break() {
+            cut_short(*archive.get_mut()).map_err(failed)?;
             return Ok(None);
         }
     }
@@ -78,8 +81,18 @@ pub(super) fn write(
         written.links += 1;
     }
     written.left_out = wanted(&[Kind::Other, Kind::Unreadable]).count() as u64;
-    archive.into_inner().and_then(|into| into.flush()).map_err(failed)?;
+    ManuallyDrop::into_inner(archive).into_inner().and_then(|into| into.flush()).map_err(failed)?;
     Ok(Some(written))
+}
+
+/// Ends a stream within an entry, so that whoever reads it finds that it is not whole: tar takes an archive for whole that
+/// ends behind an entry.
+fn cut_short(to: &mut dyn Write) -> io::Result<()> {
+    let mut head = head(EntryType::Regular, 0o600, 1 << 20);
+    head.set_path("INTERRUPTED")?;
+    head.set_cksum();
+    to.write_all(head.as_bytes())?;
+    to.flush()
 }
 
 /// Bytes of the chunks of a file.

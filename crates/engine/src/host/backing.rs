@@ -141,8 +141,8 @@ struct Info {
 
 /// What a file or device is made of, itself first: the disk of a partition, the devices of a mapping or an array, the file
 /// of a loop device, and what these are made of.
-fn all_below(meta: &Metadata, loops: &[Loop]) -> Vec<On> {
-    let mut found = vec![On::of(meta)];
+fn all_below(on: On, loops: &[Loop]) -> Vec<On> {
+    let mut found = vec![on];
     let mut next = 0;
     while let Some(&on) = found.get(next).filter(|_| next < MOST_BELOW) {
         next += 1;
@@ -178,7 +178,7 @@ fn number_in(folder: &Path) -> Option<u64> {
 /// When the kernel does not tell of loop devices.
 pub fn devices_of(path: &Path, meta: &Metadata) -> Result<Vec<u64>> {
     let number = |on| if let On::Device(device) = on { Some(device) } else { None };
-    Ok(all_below(meta, &loops(path)?).into_iter().filter_map(number).collect())
+    Ok(all_below(On::of(meta), &loops(path)?).into_iter().filter_map(number).collect())
 }
 
 /// The images of loop devices that a block device is made of, as far as they can be opened here.
@@ -186,11 +186,24 @@ pub fn devices_of(path: &Path, meta: &Metadata) -> Result<Vec<u64>> {
 /// # Errors
 /// When the kernel does not tell of loop devices.
 pub fn images_of(path: &Path, meta: &Metadata) -> Result<Vec<(PathBuf, File)>> {
+    images_below(path, On::of(meta))
+}
+
+/// The same of the device that a file system is on.
+///
+/// # Errors
+/// When the kernel does not tell of loop devices.
+pub fn images_of_device(path: &Path, device: u64) -> Result<Vec<(PathBuf, File)>> {
+    images_below(path, On::Device(device))
+}
+
+fn images_below(path: &Path, on: On) -> Result<Vec<(PathBuf, File)>> {
     let loops = loops(path)?;
-    let below = all_below(meta, &loops);
+    let below = all_below(on, &loops);
     let own = loops.iter().filter(|l| below.contains(&On::Device(l.device)));
     let opened = own.filter(|l| !matches!(l.backing, Some(On::Device(_)))).filter_map(|l| {
-        let file = File::open(&l.path).ok()?;
+        // Anything may lie there by now.
+        let file = loadstone_files::open_regular(&l.path, true).ok()?;
         let its = file.metadata().ok()?;
         l.backing.is_none_or(|backing| backing == On::of(&its)).then(|| (l.path.clone(), file))
     });
@@ -203,7 +216,7 @@ pub fn images_of(path: &Path, meta: &Metadata) -> Result<Vec<(PathBuf, File)>> {
 /// Names the loop device.
 pub fn refuse_shared(path: &Path, meta: &Metadata) -> Result<()> {
     let loops = loops(path)?;
-    let below = all_below(meta, &loops);
+    let below = all_below(On::of(meta), &loops);
     let own = |l: &Loop| below.contains(&On::Device(l.device));
     let shares = |l: &&Loop| l.backing.is_some_and(|backing| below.contains(&backing)) && !own(l);
     if let Some(other) = loops.iter().find(shares) {

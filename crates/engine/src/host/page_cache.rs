@@ -1,16 +1,15 @@
 //! Dropping the page cache of targets: of their own files, of what lies below a loop device, of the host.
 
+use crate::host::backing::images_of_device;
 use crate::host::target::Open;
 use crate::metrics::progress::{Phase, Progress};
 use crate::{Error, Result};
 use rustix::fs::{Advice, Mode, OFlags, fadvise, openat};
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Deepest directory that is gone into, which bounds the descriptors held at once.
 const DEEPEST: usize = 200;
@@ -40,16 +39,15 @@ pub fn drop_all(targets: &[Open], host: bool, progress: &Progress) -> Result<Str
             files += 1;
         }
         let device = if meta.file_type().is_block_device() { meta.rdev() } else { meta.dev() };
-        backing(&Path::new("/sys/dev/block").join(name_of(device)), 8, &mut below);
+        // Where the kernel does not tell, they stay cached.
+        below.extend(images_of_device(&target.path, device).unwrap_or_default());
     }
     if targets.iter().all(|target| target.file.is_none()) {
         return Ok("no target has a cache".into());
     }
-    for path in &below {
-        if let Ok(file) = File::open(path) {
-            let _ = file.sync_all();
-            drop_pages(file.as_fd());
-        }
+    for (_, file) in &below {
+        let _ = file.sync_all();
+        drop_pages(file.as_fd());
     }
     let under = if below.is_empty() { "" } else { " and of the files below their loop devices" };
     let files = if files == 1 { "1 file or device".into() } else { format!("{files} files or devices") };
@@ -104,20 +102,4 @@ fn drop_tree(directory: BorrowedFd<'_>, device: u64, levels: usize) -> u64 {
         }
     }
     files
-}
-
-fn name_of(device: u64) -> String {
-    format!("{}:{}", libc::major(device), libc::minor(device))
-}
-
-/// The files below a device: that of a loop device, also where it is a partition's or a mapping's.
-fn backing(device: &Path, levels: usize, found: &mut Vec<PathBuf>) {
-    let whole = if device.join("partition").exists() { device.join("..") } else { device.into() };
-    if let Ok(path) = std::fs::read(whole.join("loop/backing_file")) {
-        found.push(PathBuf::from(OsStr::from_bytes(path.trim_ascii_end())));
-    }
-    let Some(levels) = levels.checked_sub(1) else { return };
-    for below in std::fs::read_dir(whole.join("slaves")).into_iter().flatten().flatten() {
-        backing(&below.path(), levels, found);
-    }
 }

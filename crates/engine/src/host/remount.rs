@@ -9,7 +9,7 @@ use crate::{Error, Result};
 use loadstone_files::{Dir, Identity, Links, Mount, open_at};
 use loadstone_plan::{Plan, Step, TargetKind};
 use rustix::fs::{OFlags, fcntl_getfl};
-use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount};
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -294,6 +294,13 @@ fn possible(mount: &Mount, table: &[Mount]) -> Result<()> {
             format!("{kind} does not lie on a block device; name one that does (ext4, xfs, btrfs)"),
         );
     }
+    let known = |one: &&str| *one == "rw" || FLAGS.iter().any(|(name, _)| name == one);
+    if let Some(other) = mount.options.split(',').find(|one| !known(one)) {
+        return refuse(mount, format!("its mount option {other} would be lost"));
+    }
+    if let Some(other) = mount.spreads.iter().find(|one| !one.starts_with("shared:")) {
+        return refuse(mount, format!("it would not be {other} any more (mount_namespaces(7))"));
+    }
     let source = mount.source.display();
     match std::fs::metadata(&mount.source) {
         Ok(meta) if meta.file_type().is_block_device() => {
@@ -359,7 +366,13 @@ impl Unmounted<'_> {
         let (kind, data) = (text(self.mount.kind.as_bytes()), text(data.as_bytes()));
         let mounted = self.above.dir_below(self.name).and_then(|point| {
             let at = own(&point, b"");
-            patiently(|| Ok(mount(&source, &at, &kind, flags, &*data)?))
+            patiently(|| Ok(mount(&source, &at, &kind, flags, &*data)?))?;
+            // A mount below a shared one is shared from the start.
+            let spreads = match self.mount.spreads.is_empty() {
+                true => MountPropagationFlags::PRIVATE,
+                false => MountPropagationFlags::SHARED,
+            };
+            Ok(mount_change(own(self.above, self.name), spreads)?)
         });
         mounted.map_err(|e| {
             let what = format!(
@@ -501,6 +514,8 @@ mod tests {
             ("2 1 8:1 /home /mnt rw - ext4 /dev/sda1 rw", "bind mount"),
             ("2 1 0:40 / /mnt rw - tmpfs tmpfs rw", "tmpfs does not lie on a block device"),
             ("2 1 0:41 / /mnt rw - nfs4 host:/x rw", "nfs4 does not lie on a block device"),
+            ("2 1 8:1 / /mnt rw,idmapped - ext4 /dev/sda1 rw", "its mount option idmapped would be lost"),
+            ("2 1 8:1 / /mnt rw master:1 - ext4 /dev/sda1 rw", "it would not be master:1 any more"),
         ] {
             let refused = refuse(line, &[]);
             assert!(refused.contains(wanted) && refused.ends_with("or use `cache` drop"), "{refused}");
