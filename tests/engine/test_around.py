@@ -52,7 +52,9 @@ def command(*words, before=()):
     env = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(loadstone.__file__))}
     blocks = resource.getrusage(resource.RUSAGE_CHILDREN).ru_inblock
     words = [*before, sys.executable, "-c", "from loadstone.cli import main; main()", *words]
-    done = subprocess.run([*map(str, words)], capture_output=True, text=True, env=env, check=False)
+    done = subprocess.run(
+        [*map(str, words)], capture_output=True, text=True, env=env, check=False, timeout=300
+    )
     return done, (resource.getrusage(resource.RUSAGE_CHILDREN).ru_inblock - blocks) * 512
 
 
@@ -327,7 +329,7 @@ def test_a_limit_that_the_threads_outgrow_is_refused(tmp_path):
 
 @pytest.mark.root
 def test_what_lies_at_the_path_of_an_image_now_is_not_opened(tmp_path, need_root, need_tools):
-    """Caches of the image were dropped by its path, where a pipe may be by now that is waited for without end."""
+    """Caches of the image were dropped by its path, where a pipe may be by now."""
     need_tools("losetup", "mkfs.ext4")
     mount, image = tmp_path / "mnt", _image(tmp_path / "image")
     mount.mkdir()
