@@ -13,12 +13,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from loadstone import Error, _scratch
+from loadstone import _scratch
 from loadstone._core import HeldFolder, keep_folder, remove_tree, sweep_folders
 from loadstone._json import readable
 from loadstone._kept import LeftBehind
 from loadstone.bundle import owned
-from loadstone.errors import Kept
+from loadstone.errors import Error, Kept
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Bytes set aside for the summary of several runs, for when the disk is full.

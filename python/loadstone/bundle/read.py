@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loadstone import Error
 from loadstone._arrow import AsArrow
 from loadstone.bundle import shown, table
 from loadstone.bundle.check import check_ops, check_summary, damaged, read_json, run_folder
@@ -20,6 +19,7 @@ from loadstone.bundle.check import folder as inside
 from loadstone.bundle.codes import OTHER, VERSION, op_name
 from loadstone.bundle.figures import OF_RUN, of_run
 from loadstone.bundle.write import Event, ops_columns, series_columns
+from loadstone.errors import Error
 from loadstone.observe.observer import Observation
 from loadstone.observe.response import (
     Response,

@@ -6,7 +6,8 @@ import html as markup
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from loadstone import Error, _pictures, _units
+from loadstone import _pictures, _units
+from loadstone.errors import Error
 
 if TYPE_CHECKING:
     from loadstone.bundle.read import Bundle

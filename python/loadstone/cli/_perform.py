@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import loadstone
-from loadstone import Error
 from loadstone._signals import status
 from loadstone._text import visible
 from loadstone.cli._command import in_options
@@ -17,7 +16,7 @@ from loadstone.cli._confirm import confirm_long, confirm_plans
 from loadstone.cli._show import counted, human_time, is_live, show_json
 from loadstone.cli._streams import drawn, results_go_elsewhere
 from loadstone.cli._summary import show, stopped_early
-from loadstone.errors import Kept
+from loadstone.errors import Error, Kept
 
 if TYPE_CHECKING:
     from types import TracebackType

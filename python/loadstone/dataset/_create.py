@@ -6,12 +6,13 @@ import json
 import os
 from typing import Any, TypedDict, cast
 
-from loadstone import Error, _core
+from loadstone import _core
 from loadstone._text import refuse_no_text
 from loadstone.dataset._laws import DEPTHS, Laws, laws, within
 from loadstone.dataset._mutate import Mutator, asked, find_mutator
 from loadstone.dataset._scan import Path, Progress, Snapshot, parse_chunking
 from loadstone.dataset.presets import PREFIX, preset
+from loadstone.errors import Error
 from loadstone.plan.surroundings import address_space, memory
 
 SHARE_OF_MEMORY = 0.8

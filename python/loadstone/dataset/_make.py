@@ -8,10 +8,10 @@ import re
 from collections.abc import Sequence
 from typing import Literal, TypedDict, cast
 
-from loadstone import Error, _core
+from loadstone import _core
 from loadstone._files import is_part
 from loadstone.dataset._scan import Chunking, Path, Progress, Snapshot, describe
-from loadstone.errors import OptionError
+from loadstone.errors import Error, OptionError
 
 
 class Step(TypedDict):

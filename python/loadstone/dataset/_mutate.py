@@ -20,7 +20,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from loadstone import Error, _entries
+from loadstone import _entries
+from loadstone.errors import Error
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, NotRequired, TypedDict, cast
 
-from loadstone import Error, _core, _values
-from loadstone.errors import OptionError
+from loadstone import _core, _values
+from loadstone.errors import Error, OptionError
 
 Path = str | os.PathLike[str]
 Progress = Callable[[int, int], object]

@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import NotRequired, TypedDict, cast
 
-from loadstone import Error, content
+from loadstone import content
 from loadstone._scratch import scratch
 from loadstone.dataset._laws import within
 from loadstone.dataset._make import Profiled, describe_profile, profile
 from loadstone.dataset._scan import Chunking, Described, Path, Progress, Report, scan
 from loadstone.dataset.presets import PREFIX
+from loadstone.errors import Error
 
 FEW = 1000
 """Classes of fewer chunks are judged by three standard deviations of their count."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from loadstone import Error
+from loadstone.errors import Error
 from loadstone.model._model import Model, fit
 from loadstone.trace import Options
 from loadstone.trace.options import Paths, Progress

@@ -29,8 +29,9 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from loadstone import Error, _core, _pictures
+from loadstone import _core, _pictures
 from loadstone._text import one_line
+from loadstone.errors import Error
 from loadstone.model._fiolog import gathered
 from loadstone.model._model import Model
 from loadstone.trace import Options, Path

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from loadstone import Error
+from loadstone.errors import Error
 from loadstone.model._check import Numbers, apart, unit
 from loadstone.model._model import Model
 from loadstone.model.histograms import histogram, numbers_of

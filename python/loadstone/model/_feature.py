@@ -23,7 +23,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from loadstone import Error, _core, _entries
+from loadstone import _core, _entries
+from loadstone.errors import Error
 
 if TYPE_CHECKING:
     import numpy as np

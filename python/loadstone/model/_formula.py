@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from loadstone import Error
 from loadstone._continuous import continuous
 from loadstone._scratch import scratch
+from loadstone.errors import Error
 from loadstone.model.families import shares
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
-from loadstone import Error, _core
+from loadstone import _core
+from loadstone.errors import Error
 from loadstone.trace import Options, Path
 from loadstone.trace.options import Paths, Progress, options_json, paths_list
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path as FilePath
 from typing import Any
 
-from loadstone import Error, _pictures
+from loadstone import _pictures
+from loadstone.errors import Error
 from loadstone.model._model import Model
 from loadstone.model.description import bucket_text, phases_axes, picture_ending, save_figure, title
 from loadstone.model.histograms import Histogram, histogram, together

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from loadstone import Error
 from loadstone._scratch import scratch
+from loadstone.errors import Error
 from loadstone.model._check import compare, portrait
 from loadstone.model._model import Model, fit
 from loadstone.trace import Options

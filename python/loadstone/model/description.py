@@ -7,10 +7,11 @@ import os
 from pathlib import Path as FilePath
 from typing import Any
 
-from loadstone import Error, _core, _pictures
+from loadstone import _core, _pictures
 from loadstone._files import aside
 from loadstone._text import one_line
 from loadstone._units import duration, size
+from loadstone.errors import Error
 from loadstone.model._check import unit
 from loadstone.model._model import Marginal, Model
 from loadstone.trace import FLAGS, OPS, Path

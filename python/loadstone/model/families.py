@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from loadstone import Error
 from loadstone._continuous import continuous
+from loadstone.errors import Error
 
 if TYPE_CHECKING:
     import numpy as np

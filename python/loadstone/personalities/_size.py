@@ -7,10 +7,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from loadstone import Error
 from loadstone._files import absolute
 from loadstone._units import size as shown
 from loadstone._values import is_null
+from loadstone.errors import Error
 from loadstone.personalities._head import Personality
 from loadstone.plan.options import Place, RunOptions
 from loadstone.plan.surroundings import size_of

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import loadstone
-from loadstone import Error, _core
+from loadstone import _core
 from loadstone._files import absolute
 from loadstone._text import is_text, refuse_no_text
 from loadstone.content import Content
-from loadstone.errors import PlanError
+from loadstone.errors import Error, PlanError
 from loadstone.plan.words import in_words
 from loadstone.verification import Verify, check_state
 

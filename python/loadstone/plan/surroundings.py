@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from loadstone import Error, _values
-from loadstone.errors import OptionError
+from loadstone import _values
+from loadstone.errors import Error, OptionError
 from loadstone.plan.options import Cache, RunOptions
 
 _SHARE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)x-ram", re.A)

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from loadstone import Error, _core
+from loadstone import _core
 from loadstone._extras import load
 from loadstone._scratch import scratch
 from loadstone.bundle import Bundle, Series, check_free
 from loadstone.bundle.figures import not_written_back
-from loadstone.errors import Kept, OptionError
+from loadstone.errors import Error, Kept, OptionError
 from loadstone.model import verdict as content_verdict
 from loadstone.observe.metrics import ENGINE, PARAMETERS, Metric
 from loadstone.observe.observer import ProbeSpec

@@ -8,8 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from loadstone import Error
-from loadstone.errors import OptionError
+from loadstone.errors import Error, OptionError
 from loadstone.trace.options import Path
 
 _NAMES = ("time", "offset", "size", "latency", "op", "object", "actor")

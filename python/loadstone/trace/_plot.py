@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path as FilePath
 from typing import Any
 
-from loadstone import Error, _pictures
+from loadstone import _pictures
 from loadstone._files import aside, refuse
+from loadstone.errors import Error
 from loadstone.trace.options import Path
 
 # Okabe and Ito's palette, told apart by colour-blind readers too.

@@ -7,8 +7,9 @@ import os
 from collections.abc import Sequence
 from typing import Any, Unpack
 
-from loadstone import Error, _core
+from loadstone import _core
 from loadstone._text import refuse_no_text
+from loadstone.errors import Error
 from loadstone.trace.options import Options, Path, Paths, Progress, options_json, paths_list
 
 

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from loadstone import Error
+from loadstone.errors import Error
 from loadstone.wml._errors import listed, shown
 from loadstone.wml._program import ACTS, FileSet
 from loadstone.wml._slots import Made, every
