@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-import loadstone
-from loadstone._core import MARK
+from loadstone._core import MARK, __version__
 from loadstone._text import without_quotes
 from loadstone.bundle import table
 from loadstone.bundle.codes import OTHER, SHORT, VERSION
@@ -35,7 +34,7 @@ class Event:
 
 
 def _meta() -> dict[str, str]:
-    return {"loadstone.bundle.version": str(VERSION), "loadstone.version": loadstone.__version__}
+    return {"loadstone.bundle.version": str(VERSION), "loadstone.version": __version__}
 
 
 def write_bundle(
@@ -180,7 +179,7 @@ def summarise(
     return {
         "format": "loadstone-run",
         "version": VERSION,
-        "loadstone": loadstone.__version__,
+        "loadstone": __version__,
         **({"workload": workload} if workload else {}),
         "partial": bool(s["partial"]),
         "failure": s.get("failure"),
@@ -249,7 +248,7 @@ def write_series(
         {
             "format": "loadstone-series",
             "version": VERSION,
-            "loadstone": loadstone.__version__,
+            "loadstone": __version__,
             "kind": kind,
             "runs": list(runs),
             "files": sorted(
@@ -262,7 +261,7 @@ def write_series(
         {
             "format": "loadstone-series",
             "version": VERSION,
-            "loadstone": loadstone.__version__,
+            "loadstone": __version__,
             "kind": kind,
             **summary,
         },

@@ -23,8 +23,7 @@ from loadstone.wml import _ast as ast
 from loadstone.wml._errors import Remark, WmlError, shown
 from loadstone.wml._interpretation import Interpretation
 from loadstone.wml._lower import Ground, Lowering, State
-from loadstone.wml._parse import Script, check_names, parse
-from loadstone.wml._program import Definition
+from loadstone.wml._parse import Definition, Script, check_names, parse
 from loadstone.wml._scope import Drawn, Plain, Scope, read, said
 from loadstone.wml._words import COMMANDS, canonical
 
