@@ -69,6 +69,7 @@ def keep_results(path: Path) -> list[Path]:
     """Keeps what killed writers of ``path`` had finished, and returns where that is: ``NAME.unfinished``.
 
     A run is finished that has its ``summary.json``. Folders with files that no bundle has are kept, too.
+    Raises ``OSError`` where a folder cannot be renamed.
     """
     kept = []
     parent, before = path.absolute().parent, _hidden(path)
@@ -229,7 +230,10 @@ class Making:
         os.fsync(held.parent_fileno())
 
     def leave(self) -> Path:
-        """Keeps the folder as it is, and returns the path that it has: ``NAME.unfinished``, or its own."""
+        """Keeps the folder as it is, and returns the path that it has: ``NAME.unfinished``, or its own.
+
+        Raises ``OSError`` where all names are taken.
+        """
         held, self._held = self._held, None
         assert held is not None, "the block has ended"
         with contextlib.suppress(OSError, Error):

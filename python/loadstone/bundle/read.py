@@ -142,19 +142,28 @@ class Bundle:
 
     @cached_property
     def ops(self) -> Ops:
-        """What was done."""
+        """What was done.
+
+        Raises ``Error`` where its file is missing or damaged, or does not fit the summary.
+        """
         columns = table.read(self.folder / "ops.parquet", _OPS)
         check_ops(self.folder / "ops.parquet", columns, self.summary)
         return Ops(columns)
 
     @cached_property
     def series(self) -> dict[str, Any]:
-        """Per recorder interval: ``time`` (ns from the start), ``flight_*``, ``lateness_*``."""
+        """Per recorder interval: ``time`` (ns from the start), ``flight_*``, ``lateness_*``.
+
+        Raises ``Error`` where its file is missing or damaged.
+        """
         return table.read(self.folder / "series.parquet", ("time",))
 
     @cached_property
     def events(self) -> list[Event]:
-        """Everything that happened, in order of time."""
+        """Everything that happened, in order of time.
+
+        Raises ``Error`` where their file is missing or damaged.
+        """
         columns = table.read(self.folder / "events.parquet", ("time", "kind", "text"))
         with damaged(str(self.folder / "events.parquet")):
             return [
@@ -164,7 +173,10 @@ class Bundle:
 
     @cached_property
     def observation(self) -> Observation | None:
-        """The raw samples, or None where the run was not observed."""
+        """The raw samples, or None where the run was not observed.
+
+        Raises ``Error`` where their files are missing or damaged.
+        """
         told = self.summary.get("observation")
         if told is None:
             return None
@@ -244,7 +256,10 @@ class Series(Bundle):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Series:
-        """Opens a bundle of bundles; its runs are opened by :meth:`bundle`."""
+        """Opens a bundle of bundles; its runs are opened by :meth:`bundle`.
+
+        Raises ``Error`` where it is no such bundle, a run is missing, or a newer Loadstone wrote it.
+        """
         folder = Path(path)
         if not (folder / "bundle.json").is_file():
             raise Error(f"{folder}: has no bundle.json, so it is not a bundle of several runs")
@@ -260,7 +275,7 @@ class Series(Bundle):
         return cls(folder, str(listed.get("kind")), runs, read_json(folder / "summary.json"))
 
     def bundle(self, name: str) -> Bundle:
-        """One run by its name."""
+        """One run by its name. Raises ``Error`` where there is none of that name."""
         for run, bundle in zip(self.runs, self.bundles(), strict=True):
             if run["name"] == name:
                 return bundle

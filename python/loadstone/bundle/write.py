@@ -53,7 +53,8 @@ def write_bundle(
     ``outcome`` is what ``Run.join()`` of the engine returns, ``environment`` what
     :func:`loadstone.bundle.environment.snapshot` does, ``windows`` the figures of windows of measurement;
     ``by`` and ``workload`` as in :func:`summarise`. Callers make it whole or absent with
-    :func:`loadstone.bundle.aside`.
+    :func:`loadstone.bundle.aside`. Raises ``Error`` where figures by thread are asked for and were not
+    recorded, and ``OSError`` where a file cannot be written.
     """
     host = str(environment.get("host") or "host")
     write_json(folder / "plan.json", plan)

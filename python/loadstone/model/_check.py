@@ -173,7 +173,11 @@ def check(
     options: Options | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """How closely requests of a model match a trace; :func:`compare` describes the result."""
+    """How closely requests of a model match a trace; :func:`compare` describes the result.
+
+    ``seed`` is that of the draw. Raises ``Error`` where the trace has other kinds of requests than the model
+    draws, and ``TraceError`` where it cannot be read.
+    """
     real = portrait(model, trace, options=options, progress=progress)
     return compare(model, real, portrait(model, seed=seed, progress=progress))
 

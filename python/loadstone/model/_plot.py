@@ -189,7 +189,11 @@ def _ticks(axis: Any, labels: list[str]) -> None:
 
 
 def picture(found: dict[str, Any], out: Path, *, force: bool = False, title_text: str = "") -> None:
-    """Draws both miss-ratio curves over linear and geometric sizes; the ending chooses the format."""
+    """Draws both miss-ratio curves over linear and geometric sizes; the ending chooses the format.
+
+    ``found`` is what :func:`check` returns. Raises ``Error`` where the ending is no picture's, the file
+    exists and ``force`` is not set, or matplotlib is not installed.
+    """
     _pictures.ready()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

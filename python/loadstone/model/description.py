@@ -164,7 +164,11 @@ def _plain(marginal: Marginal) -> list[dict[str, int | None]]:
 
 
 def plot(model: Model, out: Path, *, force: bool = False, title_text: str = "") -> None:
-    """Draws phases over time and each marginal; the file's ending chooses the format."""
+    """Draws phases over time and each marginal; the file's ending chooses the format.
+
+    Raises ``Error`` where the ending is no picture's, the file exists and ``force`` is not set, or matplotlib
+    is not installed.
+    """
     _pictures.ready()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
