@@ -8,18 +8,10 @@ import subprocess
 
 import numpy as np
 import pytest
+from tests.trace.conftest import SPC
 
 import loadstone
 from loadstone import Error, trace
-
-SPC = "0,8,4096,R,0.000000\n1,16,512,w,0.500000\n0,16,8192,W,0.750000\n"
-
-
-@pytest.fixture
-def spc(tmp_path):
-    path = tmp_path / "t.spc"
-    path.write_text(SPC)
-    return path
 
 
 def columns(table):
