@@ -258,6 +258,7 @@ def test_a_plan_file_reads_no_pipe_and_no_device(tmp_path, loadstone, what):
         assert f"{other}: is a pipe, a device" in loadstone("run", plan, status=1, timeout=20).stderr
 
 
+@pytest.mark.slow
 def test_names_of_a_small_compressed_trace_are_bounded(tmp_path, loadstone):
     trace, name = tmp_path / "m.csv.gz", "h" * 200_000
     with gzip.open(trace, "wt", compresslevel=9) as file:

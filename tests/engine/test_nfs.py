@@ -134,6 +134,7 @@ def test_many_files_need_few_descriptors(loadstone: Callable[..., Any], tmp_path
     assert (summary["requests"], summary["errors"]) == (20000, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["session", "pcap", "nfsdump", "dataseries"])
 def test_real_captures(
     name: str, request: pytest.FixtureRequest, loadstone: Callable[..., Any], session: Path, tmp_path: Path
@@ -158,6 +159,7 @@ def test_real_captures(
     assert json.loads(done.stdout)["errors"] == 0
 
 
+@pytest.mark.slow
 def test_what_the_capture_lacks_is_put_right(loadstone: Callable[..., Any], tmp_path: Path) -> None:
     calls = [
         ('lookup fh aa name "lock"', "2"),

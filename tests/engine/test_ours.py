@@ -367,6 +367,7 @@ def test_bind_mounts_inside_a_tree_are_not_emptied(tmp_path):
     assert below(precious) == {"file": "mine"} and below(on) == {"mine": "given up"}
 
 
+@pytest.mark.slow
 def test_stopping_removes_what_was_made_and_nothing_else(tmp_path):
     on = tmp_path / "on"
     run = _core.start(json.dumps(plan(on, entries=200_000, size=4096)))
@@ -384,6 +385,7 @@ def test_stopping_removes_what_was_made_and_nothing_else(tmp_path):
     execute(plan(on, allow_destroy=True))
 
 
+@pytest.mark.slow
 def test_stopping_removes_a_directory_that_is_empty_again(tmp_path):
     on = tmp_path / "on"
     run = _core.start(json.dumps(plan(on, entries=200_000, size=4096)))

@@ -325,6 +325,7 @@ def test_json_of_the_command(tmp_path, evaluation, loadstone):
     assert {"throughput", "latency", "histogram-service", "heat", "distances"} <= set(told["figures"])
 
 
+@pytest.mark.slow
 def test_browser_draws_it_without_errors(evaluation, page, tmp_path, need_tools):
     """In Chromium, with every host name unknown: all panels drawn, nothing on the console."""
     need_tools("chromium")

@@ -183,6 +183,7 @@ def test_memory_does_not_grow_with_the_trace(tmp_path):
     assert kilobytes < 300_000
 
 
+@pytest.mark.slow
 def test_one_cpus_file_of_a_capture_is_not_replayed_without_a_word(loadstone, root, tmp_path):
     part = (root / "fuzz/seeds/blktrace/little.blktrace").read_bytes()
     for number in (0, 1, 10):

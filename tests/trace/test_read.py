@@ -178,6 +178,7 @@ def test_unknown_options_are_errors(spc):
         trace.read(spc, format="spcc")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packer", ["gzip", "bzip2", "xz", "zstd"])
 def test_of_compression_that_was_cut_what_can_be_had_is_salvaged(tmp_path, packer):
     text = "".join(f"0,{i * 7919 % 100_000},{512 * (i % 9 + 1)},R,{i / 1000:.6f}\n" for i in range(200_000))
