@@ -36,7 +36,7 @@ class Error(Exception):
     """Number of the system's answer, as in ``errno``."""
 
     def __init__(self, text: str = "", **facts: Any) -> None:
-        """``facts``: attributes of the class that are known."""
+        """``facts``: attributes of the class that are known. Raises ``TypeError`` for others."""
         super().__init__(text)
         for name, value in facts.items():
             if not hasattr(type(self), name):

@@ -312,6 +312,7 @@ def ended(path, *, force=False, number=None):
     return child.returncode, told
 
 
+@pytest.mark.slow
 def test_a_run_that_is_ended_early_replaces_no_whole_one(tmp_path):
     out, beside = tmp_path / "b", tmp_path / "b.2"
     assert ended(out)[0] == 0

@@ -152,6 +152,7 @@ def test_what_is_mounted_in_it_is_left_alone(tmp, need_root, need_tools):
     assert (path / MARK).exists() and sweep_folders(tmp, "loadstone-test-") == [path.name]
 
 
+@pytest.mark.slow
 def test_no_depth_is_too_deep(tmp):
     made = HeldFolder(tmp, "loadstone-test-")
     name = made.path.name

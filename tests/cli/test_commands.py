@@ -167,6 +167,7 @@ def test_a_signal_while_libraries_load_ends_without_a_word(number, tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (-number, "", "")
 
 
+@pytest.mark.slow
 def test_an_output_takes_the_place_of_no_input(tmp_path, loadstone, root):
     trace, link = tmp_path / "t.parquet", tmp_path / "l.parquet"
     trace.write_bytes((root / "examples/loop0.parquet").read_bytes())
@@ -195,6 +196,7 @@ def test_an_output_takes_the_place_of_no_input(tmp_path, loadstone, root):
     loadstone("report", bundle, "-o", tmp_path / "r.html", "--force")
 
 
+@pytest.mark.slow
 def test_an_output_replaces_no_part_of_what_is_scanned_or_verified(tmp_path, loadstone, monkeypatch):
     monkeypatch.chdir(tmp_path)
     loadstone("dataset", "populate", "--files", 9, "-o", "a.fst")
@@ -344,6 +346,7 @@ def test_what_is_in_a_bundle_of_several_runs_is_the_owners_alone(public, loadsto
         assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
 
 
+@pytest.mark.slow
 def test_a_load_does_not_write_over_what_says_how_its_trace_is_read(tmp_path, loadstone, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_text("0,0,R,512\n")

@@ -188,6 +188,7 @@ def test_a_sparkline_reaches_from_zero_to_the_most():
     assert sparkline([0, 100], unicode=False) == " @  most 100"
 
 
+@pytest.mark.slow
 def test_how_far_files_are_examined_is_drawn_with_a_percentage(terminal, tmp_path):
     (tmp_path / "file").write_bytes(random.Random(1).randbytes(64 << 20) * 4)
     # Codecs get all of it, twice, which takes much more than the 2 s before which nothing is drawn.

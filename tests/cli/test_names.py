@@ -25,6 +25,7 @@ def test_an_exported_target_is_refused_by_its_name(to, tmp_path, root, loadstone
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_names_are_shown_in_pages_and_pictures(tmp_path, root, loadstone):
     model, page = tmp_path / f"{NAME}.mdh", tmp_path / "r.html"
     loadstone("model", "fit", root / "examples/loop0.parquet", "-o", model, "--small")

@@ -6,6 +6,7 @@ UNIFORM = ("run", "randread", "--on", "null:", "--size", "1m", "--requests", "5"
 TRACE = ("examples/loop0.parquet", "--on", "null:")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "says"),
     [

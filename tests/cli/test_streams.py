@@ -118,6 +118,7 @@ def test_names_that_are_no_text(words, program, tmp_path):
     assert done.returncode == 0 or r"a\xff" in told or "a\ufffd" in told, told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("home", ["missing", "read-only", "none"])
 def test_pictures_make_nothing_at_home(home, program, tmp_path):
     place = tmp_path / "home"

@@ -85,6 +85,7 @@ def test_names_are_shown_as_they_are_where_there_is_only_ascii(tmp_path):
     assert "\\x1b[31mred" in out and "\x1b[31mred" not in out and out.isascii()
 
 
+@pytest.mark.slow
 def test_names_of_workloads_and_steps_are_shown_as_they_are(loadstone, tmp_path):
     # The lines that go over the screen while it runs, and the tables after it.
     path = tmp_path / f"w{ESCAPES}.f"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import click
 import pytest
 from click.testing import CliRunner
+from tests.cli.test_commands import commands
 
 from loadstone import Error, _values
 from loadstone.cli import command as root_command
@@ -103,20 +104,7 @@ def test_no_parser_takes_what_is_no_number(parse, text):
         parse(text)
 
 
-def commands() -> Iterator[tuple[str, click.Command]]:
-    def walk(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
-        yield name, command
-        if isinstance(command, click.Group):
-            context = click.Context(command)
-            for verb in command.list_commands(context):
-                below = command.get_command(context, verb)
-                assert below is not None
-                yield from walk(f"{name} {verb}".strip(), below)
-
-    yield from walk("", root_command)
-
-
-COMMANDS = dict(commands())
+COMMANDS = {name.removeprefix("loadstone").strip(): command for name, command in commands()}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -382,6 +382,7 @@ def walk(name, words, given, places, look, only=None) -> list[str]:
     return faults
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_option_changes_what_is_done_or_is_refused(kind, places):
     words, given = KINDS[kind]
@@ -468,6 +469,7 @@ def test_no_command_is_left_out():
     assert {*OTHERS, *RUN, *NOTHING_TO_WALK} == set(names())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OTHERS)
 def test_every_option_reaches_its_function_or_is_refused(name, places):
     words, given = OTHERS[name]

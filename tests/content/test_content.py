@@ -142,6 +142,7 @@ def uniform(target: Path, **options):
     return plan_uniform(name, target, RunOptions(content=asked, **more))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["sync", "io_uring", "mmap"])
 def test_a_file_has_what_was_asked_for(backend, tmp_path):
     target = tmp_path / "file"
@@ -158,6 +159,7 @@ def test_a_file_has_what_was_asked_for(backend, tmp_path):
         assert within(ratio, 2.0)
 
 
+@pytest.mark.slow
 def test_filled_and_written_blocks_are_of_one_pool(tmp_path):
     """Before the run, after it, and both together have the ratio: duplicates are found across them."""
     target = tmp_path / "file"
@@ -188,6 +190,7 @@ def test_unique_content_has_no_two_blocks_alike(tmp_path):
     assert outcome["content"]["found"]["dedupe"] == 1.0
 
 
+@pytest.mark.slow
 def test_large_units_are_found_by_content_defined_chunkers(tmp_path):
     plan = uniform(
         tmp_path / "file", size=256 * MIB, bs=MIB, requests=40, content={"dedupe": 2.0, "unit": MIB}
@@ -225,6 +228,7 @@ def test_nothing_to_write_is_said(tmp_path):
     assert told["found"] is None and "null:" in told["reason"]
 
 
+@pytest.mark.slow
 def test_sets_of_files_have_what_was_asked_for(tmp_path):
     steps = [
         {"name": "w", "act": "write_whole", "set": "s", "size": 65536},
@@ -266,6 +270,7 @@ def test_sets_of_files_have_what_was_asked_for(tmp_path):
     assert told["dedupe"] == pytest.approx(dedupe(found))
 
 
+@pytest.mark.slow
 def test_scripts_and_job_files_take_it(tmp_path, loadstone):
     script = tmp_path / "s.f"
     script.write_text(
@@ -285,6 +290,7 @@ def test_scripts_and_job_files_take_it(tmp_path, loadstone):
     assert within(told["found"]["compress"]["lz4"], 1.5)
 
 
+@pytest.mark.slow
 def test_job_files_say_it_themselves(tmp_path, loadstone):
     job = tmp_path / "j.fio"
     job.write_text(
@@ -297,6 +303,7 @@ def test_job_files_say_it_themselves(tmp_path, loadstone):
     assert within(dedupe(found), 2.0, 0.06) and within(deflated(found), 2.0)
 
 
+@pytest.mark.slow
 def test_replays_take_it_and_bundles_keep_it(tmp_path, loadstone, root):
     bundle = tmp_path / "out.bundle"
     done = loadstone(

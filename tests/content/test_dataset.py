@@ -177,6 +177,7 @@ def test_every_kind_of_load_takes_it(series, tmp_path, loadstone, root):
     assert execute(replay)["content"]["found"]["dedupe"] > 1.3
 
 
+@pytest.mark.slow
 def test_what_cannot_be_had_is_refused_before_anything_is_made(series, tmp_path, loadstone):
     def say(kind: str, *more: str, status: int = 1) -> str:
         words = ["run", "randread", "--on", tmp_path / "file", "--size", "1m", "--content", kind, *more]
@@ -216,6 +217,7 @@ def test_plans_that_contradict_themselves_are_refused(series, tmp_path):
     assert not os.path.exists(tmp_path / "file")
 
 
+@pytest.mark.slow
 def test_writes_that_cut_chunks_are_told(series, tmp_path, loadstone):
     words = ("--size", "4m", "--requests", "1500", "--seed", "3", "--content", f"dataset:{series}")
     told = loadstone("run", "randwrite", "--on", tmp_path / "small", *words).stdout

@@ -61,6 +61,7 @@ def profile(series, tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_what_was_made_verifies(profile, tmp_path, loadstone):
     """The whole way by the command line: create, write, verify."""
     made, out = tmp_path / "made.fst", tmp_path / "out"
@@ -100,6 +101,7 @@ def test_what_is_something_else_does_not_verify(series, profile, tmp_path, loads
         dataset.compare(dataset.describe_profile(profile), fixed)
 
 
+@pytest.mark.slow
 def test_another_reader_finds_the_ratios(series, tmp_path):
     """What is written from a scanned series deduplicates and compresses as it was found to, by other code."""
     dataset.write(series, tmp_path / "out", snapshots="all")

@@ -162,6 +162,7 @@ def test_columns_are_those_of_the_tree(first, tmp_path):
     assert int(one.start[-1]) == len(one.chunks)
 
 
+@pytest.mark.slow
 def test_runs_are_kept_by_profiles_that_tell_them(first, tmp_path):
     dataset.mutate(
         first, tmp_path / "real.fst", mutator="unique", parameters={"share": 0.05, "run": 1}, generations=4

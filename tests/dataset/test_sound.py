@@ -72,6 +72,7 @@ def killed(work, after):
     os.waitpid(child, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tar", [False, True])
 def test_what_a_killed_write_leaves_does_not_look_whole(series, tmp_path, tar):
     dataset.write(series, tmp_path / "first", snapshots="all", tar=tar, threads=1)
@@ -147,6 +148,7 @@ def test_two_runs_do_not_write_one_place(series, tmp_path):
     assert list(out.iterdir()) == [out / UNFINISHED]
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_leaves_no_dataset(tmp_path, need_root, need_tools):
     """Directories take room that nobody knows of before."""
     need_tools("mkfs.ext4")
@@ -263,6 +265,7 @@ def test_limits_of_the_process_count_as_memory_there_is(tmp_path):
     assert done.returncode == 2 and "GiB may be taken" in done.stderr, done.stderr
 
 
+@pytest.mark.slow
 def test_a_write_ends_while_directories_are_made(tmp_path):
     """It made all of them first, which may take hours where they are deep."""
     with tarfile.open(tmp_path / "x.tar", "w") as archive:

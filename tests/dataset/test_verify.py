@@ -51,6 +51,7 @@ def named(found):
     return {one["name"]: one for one in found["parameters"]}
 
 
+@pytest.mark.slow
 def test_real_data_says_what_no_profile_does(real, made, loadstone):
     """Dedup ratios of other chunkings are judged, and codecs told of both, where the real data is there."""
     done = loadstone("dataset", "verify", made / "out", "--against", real, "--json")
@@ -90,6 +91,7 @@ def test_a_profile_leaves_them_told(made):
     )
 
 
+@pytest.mark.slow
 def test_what_is_not_like_the_real_data_fails(real, made, tmp_path, loadstone):
     """The same tree, but that the files of later snapshots are all new: what deduplicators feel is lost."""
     shutil.copytree(made / "out", tmp_path / "out")
@@ -122,6 +124,7 @@ def test_a_snapshot_that_is_gone_is_told(made, tmp_path, loadstone, gone):
     assert "and no snapshot" in done.stderr
 
 
+@pytest.mark.slow
 def test_what_lies_beside_snapshots_is_told(made, tmp_path, loadstone):
     """With one file more all of them were one snapshot."""
     out = tmp_path / "out"
@@ -152,6 +155,7 @@ def test_a_tolerance_is_a_number(made, loadstone, tolerance):
         dataset.verify(made / "out", made / "profile", tolerance=float(tolerance))
 
 
+@pytest.mark.slow
 def test_the_page_has_a_figure_of_everything(made, tmp_path, loadstone):
     page = tmp_path / "page.html"
     command = ["dataset", "verify", made / "out", "--profile", made / "profile", "--chunk-sizes", "4k,64k"]

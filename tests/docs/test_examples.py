@@ -11,6 +11,7 @@ import sys
 import pytest
 
 
+@pytest.mark.slow
 def test_notebook_runs_and_uses_only_public_names(root, tmp_path):
     source = (root / "examples/notebook.py").read_text()
     assert not re.findall(r"(?:import|from|\.)\s*_\w+", source)

@@ -261,6 +261,7 @@ def test_a_memory_limit_holds(tmp_path):
     assert any(one.startswith("memory was limited to 96.0 MiB") and "limit was met" in one for one in notes)
 
 
+@pytest.mark.slow
 def test_a_limit_that_requests_of_a_trace_outgrow_is_refused(tmp_path, root):
     words = ["replay", root / "examples/loop0.parquet", "--on", tmp_path / "t", "--size", "256m", "--yes"]
     words += ["--offsets", "wrap", "--pace", "x8", "--memory-limit"]
@@ -272,6 +273,7 @@ def test_a_limit_that_requests_of_a_trace_outgrow_is_refused(tmp_path, root):
     assert enough.returncode == 0, enough.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.root
 def test_a_limit_holds_what_is_drawn_first_and_what_is_verified(tmp_path, root, need_root):
     """Both asked the host for memory and not the group that the run is in: the kernel killed it."""

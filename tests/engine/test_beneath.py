@@ -147,6 +147,7 @@ def link(tmp_path: Path, outside: Path) -> Path:
     return link
 
 
+@pytest.mark.slow
 def test_a_program_and_its_set_stay_inside(tmp_path: Path, outside: Path, link: Path) -> None:
     on, before = tmp_path / "on", seen(outside)
     place = on / "files/00000001"
@@ -200,6 +201,7 @@ def calls(rounds: int) -> str:
     return "".join(f"7 {100 + i / 1000:.6f} {line} <0.000005>\n" for i, line in enumerate(each))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [{}, {"order": "none", "depth": 3}])
 def test_a_trace_and_its_tree_stay_inside(
     tmp_path: Path, outside: Path, link: Path, order: dict[str, Any]

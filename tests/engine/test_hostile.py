@@ -274,6 +274,7 @@ def test_an_archive_of_a_plan_is_no_pipe_and_no_device(tmp_path, loadstone, what
     assert f"is a {what}, and a file is wanted" in told
 
 
+@pytest.mark.slow
 def test_names_of_a_small_compressed_trace_are_bounded(tmp_path, loadstone):
     trace, name = tmp_path / "m.csv.gz", "h" * 200_000
     with gzip.open(trace, "wt", compresslevel=9) as file:

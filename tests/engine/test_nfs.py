@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.engine.test_tree import listing
 
 from loadstone import trace
 
@@ -35,15 +36,6 @@ LEFT = {
 def session(root: Path) -> Path:
     """A capture of a client's session."""
     return root / "tests/data/nfs-session.pcap.gz"
-
-
-def listing(folder: Path) -> dict[str, tuple[str, int]]:
-    """Kind and size of all that is below a folder."""
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        kind = "link" if path.is_symlink() else "folder" if path.is_dir() else "file"
-        found[str(path.relative_to(folder))] = (kind, path.stat().st_size if kind == "file" else 0)
-    return found
 
 
 @pytest.mark.parametrize("options", [["--pace", "max"], ["--pace", "x20"], ["--pace", "max", "--depth", "1"]])
@@ -142,6 +134,7 @@ def test_many_files_need_few_descriptors(loadstone: Callable[..., Any], tmp_path
     assert (summary["requests"], summary["errors"]) == (20000, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["session", "pcap", "nfsdump", "dataseries"])
 def test_real_captures(
     name: str, request: pytest.FixtureRequest, loadstone: Callable[..., Any], session: Path, tmp_path: Path
@@ -166,6 +159,7 @@ def test_real_captures(
     assert json.loads(done.stdout)["errors"] == 0
 
 
+@pytest.mark.slow
 def test_what_the_capture_lacks_is_put_right(loadstone: Callable[..., Any], tmp_path: Path) -> None:
     calls = [
         ('lookup fh aa name "lock"', "2"),

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,21 @@ def unpacking(on: Path, archive: Path, **parts: Any) -> dict[str, Any]:
 def below(path: Path) -> dict[str, str]:
     """What is in a directory: names and texts."""
     return {str(p.relative_to(path)): p.read_text(errors="replace") for p in path.rglob("*") if p.is_file()}
+
+
+def started(long: dict[str, Any]) -> subprocess.Popen[bytes]:
+    """A process that runs a plan until it is killed."""
+    long["steps"][1]["duration_ns"] = 600 * 10**9
+    program = "import sys, json; from loadstone import _core; _core.start(sys.argv[1]).join()"
+    return subprocess.Popen([sys.executable, "-c", program, json.dumps(long)])
+
+
+def wait_for(made: Callable[[], Any], child: subprocess.Popen[bytes] | None = None) -> None:
+    """Waits until a run has made something."""
+    deadline = time.monotonic() + 60
+    while not made():
+        assert time.monotonic() < deadline and (child is None or child.poll() is None), "nothing was made"
+        time.sleep(0.001)
 
 
 @contextmanager
@@ -115,15 +131,10 @@ def test_what_a_killed_run_cannot_be_shown_to_have_made_stays(tmp_path, archive,
         return plan(on, **parts) if names == "numbers" else unpacking(on, archive, **parts)
 
     long = load()
-    long["steps"][1]["duration_ns"] = 600 * 10**9
-    program = "import sys, json; from loadstone import _core; _core.start(sys.argv[1]).join()"
-    child = subprocess.Popen([sys.executable, "-c", program, json.dumps(long)])
+    child = started(long)
     made = on / ("files/00000001/00000001" if names == "numbers" else "files/00000000/etc/hosts")
     try:
-        deadline = time.monotonic() + 60
-        while not made.exists() or child.poll() is not None:
-            assert child.poll() is None and time.monotonic() < deadline, "nothing was made"
-            time.sleep(0.01)
+        wait_for(made.exists, child)
     finally:
         child.kill()
         child.wait()
@@ -243,14 +254,9 @@ def test_times_of_whole_seconds_tell_files_of_others(tmp_path, need_root, need_t
 def test_a_target_within_the_directory_of_another_run_is_refused(tmp_path):
     on = tmp_path / "on"
     long = plan(on, size=4096)
-    long["steps"][1]["duration_ns"] = 600 * 10**9
-    program = "import sys, json; from loadstone import _core; _core.start(sys.argv[1]).join()"
-    child = subprocess.Popen([sys.executable, "-c", program, json.dumps(long)])
+    child = started(long)
     try:
-        deadline = time.monotonic() + 60
-        while not list(on.glob("files/0*/0*")):
-            assert child.poll() is None and time.monotonic() < deadline, "no set appeared"
-            time.sleep(0.01)
+        wait_for(lambda: list(on.glob("files/0*/0*")), child)
         time.sleep(0.2)
         inner = plan(on / "files", allow_destroy=True)
         with pytest.raises(Error, match=f"lies in {on}, which is in use by another run"):
@@ -361,13 +367,11 @@ def test_bind_mounts_inside_a_tree_are_not_emptied(tmp_path):
     assert below(precious) == {"file": "mine"} and below(on) == {"mine": "given up"}
 
 
+@pytest.mark.slow
 def test_stopping_removes_what_was_made_and_nothing_else(tmp_path):
     on = tmp_path / "on"
     run = _core.start(json.dumps(plan(on, entries=200_000, size=4096)))
-    deadline = time.monotonic() + 60
-    while not (on / "files/00000001").is_dir():
-        assert time.monotonic() < deadline, "no set appeared"
-        time.sleep(0.001)
+    wait_for((on / "files/00000001").is_dir)
     (on / "mine").write_text("mine")
     (on / "files/00000001/mine").write_text("mine")
     run.stop()
@@ -381,13 +385,11 @@ def test_stopping_removes_what_was_made_and_nothing_else(tmp_path):
     execute(plan(on, allow_destroy=True))
 
 
+@pytest.mark.slow
 def test_stopping_removes_a_directory_that_is_empty_again(tmp_path):
     on = tmp_path / "on"
     run = _core.start(json.dumps(plan(on, entries=200_000, size=4096)))
-    deadline = time.monotonic() + 60
-    while not (on / "files/00000001").is_dir():
-        assert time.monotonic() < deadline, "no set appeared"
-        time.sleep(0.001)
+    wait_for((on / "files/00000001").is_dir)
     run.stop()
     run.join()
     assert not on.exists()
@@ -485,14 +487,9 @@ def test_one_run_at_a_time_has_a_target(tmp_path):
 def test_one_run_at_a_time_has_a_directory_and_a_killed_one_has_none(tmp_path):
     on = tmp_path / "on"
     long = plan(on)
-    long["steps"][1]["duration_ns"] = 600 * 10**9
-    program = "import sys, json; from loadstone import _core; _core.start(sys.argv[1]).join()"
-    child = subprocess.Popen([sys.executable, "-c", program, json.dumps(long)])
+    child = started(long)
     try:
-        deadline = time.monotonic() + 60
-        while not (on / "files/.loadstone").exists():
-            assert child.poll() is None and time.monotonic() < deadline, "no set appeared"
-            time.sleep(0.01)
+        wait_for((on / "files/.loadstone").exists, child)
         with pytest.raises(Error, match="another run"):
             execute(plan(on))
     finally:

@@ -83,6 +83,7 @@ def test_a_trace_is_known_behind_a_bind_mount_and_by_another_name(tmp_path, load
     assert calls.read_text() == CALLS
 
 
+@pytest.mark.slow
 def test_scripts_jobs_plans_and_results_stay(tmp_path, loadstone):
     tree = tmp_path / "tree"
     (tree / "files").mkdir(parents=True)

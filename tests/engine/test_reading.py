@@ -74,6 +74,7 @@ def case(request, tmp_path):
     return path, options, reading
 
 
+@pytest.mark.slow
 def test_replay_reads_a_trace_as_convert_does(case, loadstone, tmp_path):
     path, options, reading = case
     converted, out = tmp_path / "converted.parquet", tmp_path / "out"
@@ -95,6 +96,7 @@ def test_replay_reads_a_trace_as_convert_does(case, loadstone, tmp_path):
     assert plain.returncode == 1
 
 
+@pytest.mark.slow
 def test_evaluate_reads_a_trace_as_convert_does(case, loadstone, tmp_path):
     path, options, reading = case
     done = loadstone(
@@ -106,6 +108,7 @@ def test_evaluate_reads_a_trace_as_convert_does(case, loadstone, tmp_path):
     assert reading is None or readings[0] == reading
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [("--max-damaged", 2), ("--salvage",)])
 def test_what_is_passed_over_is_counted(options, loadstone, tmp_path):
     path = tmp_path / "two.spc"
@@ -135,6 +138,7 @@ def test_one_more_than_allowed_is_an_error_before_anything_is_made(loadstone, tm
     assert not (tmp_path / "target").exists()
 
 
+@pytest.mark.slow
 def test_errors_name_the_options_that_the_verbs_have(loadstone, tmp_path):
     path = tmp_path / "late.spc"
     path.write_text("\n".join(["0,0,4096,R,5.0", "0,0,4096,W,0.0"]) + "\n")
@@ -204,6 +208,7 @@ def test_trees_are_built_of_what_the_options_read(tmp_path, loadstone):
     assert plans[0]["artefacts"][0]["reading"] == {"sort": True}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["replay", "evaluate"])
 def test_a_trace_of_numbers_alone(verb, loadstone, tmp_path):
     path = tmp_path / "numbers.trace"

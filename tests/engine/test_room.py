@@ -121,6 +121,7 @@ def test_sizes_of_no_mean_are_no_defect(tmp_path, loadstone, law):
     assert [room.bytes for room in writes([plan])] == [0]
 
 
+@pytest.mark.slow
 def test_what_programs_append_counts_where_it_ends(tmp_path, loadstone):
     path = tmp_path / "w.f"
     path.write_text(

@@ -47,6 +47,7 @@ def allow(tmp_path: Path) -> Iterator[Callable[[int], Callable[[], None]]]:
         group.rmdir()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_threads_that_cannot_be_had_are_no_defect(
     loadstone: Any, allow: Callable[[int], Callable[[], None]], tmp_path: Path, threads: int

@@ -119,6 +119,7 @@ def test_what_a_call_came_to_and_its_second_name_are_kept(
     assert listing(tmp_path / "tree" / str(work).lstrip("/")) == listing(work)
 
 
+@pytest.mark.slow
 def test_a_tree_needs_a_place_of_its_own(
     recorded: tuple[Path, Path], loadstone: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -215,6 +216,7 @@ def test_processes_take_turns_at_what_they_share(loadstone: Callable[..., Any], 
         assert not any("succeeded" in note for note in summary["notes"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "order", [["--pace", "max"], ["--order", "dependency", "--independent", "max", "--think", "none"]]
 )

@@ -91,6 +91,7 @@ def settings(disk, tmp_path, **change):
     return Settings(trace, str(disk), options=RunOptions(**{"pace": 1.0, **asked, **options}), **change)
 
 
+@pytest.mark.slow
 @pytest.mark.root
 def test_paced_turns_with_the_same_load_and_with_another(alone, tmp_path):
     told, order = [], []
@@ -249,6 +250,7 @@ def test_intervals_are_whole_windows_where_they_can_be(seconds, window, expected
     assert (parts, pytest.approx(covered)) == expected
 
 
+@pytest.mark.slow
 def test_an_error_in_a_later_run_keeps_those_before_it(disk, tmp_path):
     def on_run(run):
         if run.name == "model-2":

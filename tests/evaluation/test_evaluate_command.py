@@ -142,6 +142,7 @@ def test_a_hole_is_found_before_anything_is_run(tmp_path, loadstone):
     assert "replay: " in (told := loadstone(*words, status=1).stderr) and "hole at byte 0" in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words,status,text",
     [
@@ -164,6 +165,7 @@ def test_what_cannot_be_done_is_said_and_nothing_is_left(loadstone, trace, tmp_p
     assert os.listdir(tmp_path) == ["kept"] and kept.read_bytes() == b"precious" * 8192
 
 
+@pytest.mark.slow
 def test_the_base_of_a_blktrace_capture_is_a_trace(loadstone, tmp_path):
     rows = [f"0,{8 * i},4096,{'rw'[i % 2]},{i / 1000:.6f}" for i in range(500)]
     (tmp_path / "t.spc").write_text("\n".join(rows) + "\n")
@@ -210,6 +212,7 @@ def test_runs_until_all_is_decided_keep_to_no_budget(loadstone, trace):
     assert "leave out --budget" in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_bundle_is_not_replaced_by_an_evaluation_of_its_model(loadstone, trace, tmp_path):
     """It was refused after the first run, which took the place of all that was there."""
     out = tmp_path / "out"

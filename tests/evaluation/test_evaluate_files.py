@@ -48,6 +48,7 @@ def below(folder: Path) -> list[str]:
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))
 
 
+@pytest.mark.slow
 @pytest.mark.root
 def test_replay_and_model_each_in_a_tree_of_its_own(trace, mounted, tmp_path, loadstone):
     (mounted / "mine").mkdir()
@@ -168,6 +169,7 @@ evaluate(Settings(Path({trace!r}), {place!r}, repeat=2, options=options), {out!r
 """
 
 
+@pytest.mark.slow
 def test_the_tree_of_a_killed_evaluation_is_kept_by_the_next(trace, tmp_path):
     """Somebody may have put something into it since."""
     place, out = tmp_path / "place", tmp_path / "out"
@@ -228,6 +230,7 @@ def test_a_dry_run_makes_nothing(trace, tmp_path, loadstone):
     assert os.listdir(tmp_path) == ["app.strace"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words,text",
     [
@@ -247,6 +250,7 @@ def test_what_cannot_be_done_is_said_and_nothing_is_left(trace, tmp_path, loadst
     assert os.listdir(tmp_path) == ["app.strace"]
 
 
+@pytest.mark.slow
 @pytest.mark.root
 def test_in_order_of_dependencies(alone, tmp_path, root, loadstone):
     out = tmp_path / "out"

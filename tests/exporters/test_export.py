@@ -52,6 +52,7 @@ def test_percents_of_sizes_keep_the_bytes() -> None:
     assert exporters.Direction(2, {4096: 2}, [0, 1], 0.0, 9000).bytes == 9000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", ["fio", "filebench"])
 def test_bytes_are_told_and_near(fitted: models.Model, tmp_path: Path, to: str) -> None:
     done = exporters.export(fitted, to, tmp_path / "out", target="/mnt/x/file")
@@ -226,6 +227,7 @@ def test_what_is_lost_is_measured_and_told(fitted: models.Model, tmp_path: Path,
     assert subprocess.run(["sh", "-n", str(tmp_path / "out")], check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_fio_runs_the_export_and_does_what_it_says(
     fitted: models.Model, need_tools: Callable[..., None], tmp_path: Path
 ) -> None:
@@ -335,6 +337,7 @@ def test_what_of_several_objects_is_lost_is_told(tmp_path: Path) -> None:
     assert told in done.losses and f"# - {told}\n" in (tmp_path / "out").read_text()
 
 
+@pytest.mark.slow
 def test_fio_s_own_logs_are_compared_with_the_model(
     fitted: models.Model, need_tools: Callable[..., None], tmp_path: Path
 ) -> None:
@@ -387,6 +390,7 @@ def test_what_fio_cannot_name_is_refused(target: str) -> None:
         fio.export(_load(), target)
 
 
+@pytest.mark.slow
 def test_of_several_files_all_are_there_or_none(
     fitted: models.Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -411,6 +415,7 @@ def test_of_several_files_all_are_there_or_none(
     assert len(times) > 4 and times[0] == max(times), "what begins the others is written last"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", ["fio", "filebench", "iozone"])
 def test_a_name_begins_no_line(fitted: models.Model, tmp_path: Path, to: str) -> None:
     """A model called a, end of line, 'touch pwned' was a command of the script."""
@@ -432,6 +437,7 @@ def test_the_exporter_of_the_page_works_when_pasted(fitted: models.Model, root: 
     assert done.content is not None and done.losses[0].startswith("writes")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "says"),
     [
@@ -474,6 +480,7 @@ def test_an_exporter_that_fails_is_one_error(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_the_command_tells_what_is_lost(
     loadstone: Callable[..., Any], fitted: models.Model, tmp_path: Path
 ) -> None:
@@ -513,6 +520,7 @@ def test_an_exporter_without_jobs_is_said_to_be_unmeasured(
         assert "cannot express: the exporter does not say" in text and exporters.UNMEASURED in text
 
 
+@pytest.mark.slow
 def test_files_of_an_earlier_export_are_told(fitted: models.Model, tmp_path: Path) -> None:
     """The script of two pieces lay beside the workloads of three."""
     (tmp_path / "e.sh.notes").write_text("mine")

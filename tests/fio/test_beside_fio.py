@@ -137,6 +137,7 @@ def test_requests_are_those_of_fio(keys, tmp_path):
     assert sizes[0] == sizes[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", THERE)
 @pytest.mark.parametrize("rw", ["read", "write"])
 def test_parts_of_a_file_that_is_there_are_those_of_fio(keys, rw, tmp_path):
@@ -171,6 +172,7 @@ DRAWN = [
 """Jobs that draw: alike are how many requests there are, their bytes, sizes and how much they cover."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", DRAWN)
 def test_what_is_drawn_is_as_in_fio(keys, tmp_path):
     rw = "" if "rw=" in keys else "rw=randread\n"

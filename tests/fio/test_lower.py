@@ -557,6 +557,7 @@ ERRORS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("keys", "message"), ERRORS)
 def test_what_cannot_be_had_is_refused(keys, message):
     text = f"[a]\nsize=1m\n{keys}\n"

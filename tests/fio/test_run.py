@@ -41,6 +41,7 @@ number_ios=200
 """
 
 
+@pytest.mark.slow
 @pytest.mark.root
 @pytest.mark.parametrize("kind", ["link", "hard", "mount", "directory", "new"])
 def test_a_directory_that_is_given_up_is_looked_at_when_each_plan_begins(tmp_path, root, need_root, kind):
@@ -160,6 +161,7 @@ def test_the_library_performs_jobs(job, tmp_path):
         run(found)
 
 
+@pytest.mark.slow
 def test_what_a_model_was_exported_to_is_run(root, tmp_path, loadstone):
     loadstone("model", "fit", root / "examples/loop0.parquet", "-o", tmp_path / "m.mdh", "--window", "1s")
     job, target = tmp_path / "m.fio", tmp_path / "target"
@@ -171,6 +173,7 @@ def test_what_a_model_was_exported_to_is_run(root, tmp_path, loadstone):
     assert len(done) == len(found.plans) and sum(one["requests"] for one in done) > 100
 
 
+@pytest.mark.slow
 def test_all_jobs_are_checked_before_the_first_one_runs(tmp_path, loadstone):
     on, job = tmp_path / "on", tmp_path / "job.fio"
     on.mkdir()
@@ -209,6 +212,7 @@ def test_jobs_that_ask_for_verification_are_verified(tmp_path, loadstone):
     assert "verified" not in again.stdout + again.stderr
 
 
+@pytest.mark.slow
 def test_a_state_goes_from_one_run_to_the_next(tmp_path, loadstone):
     (tmp_path / "on").mkdir()
     job, state = tmp_path / "job.fio", tmp_path / "state"
@@ -233,6 +237,7 @@ def test_a_state_goes_from_one_run_to_the_next(tmp_path, loadstone):
     assert "jobs before and after stonewall use different files" in refused.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["link", "hard", "moved", "copy", "name"])
 def test_a_later_plan_writes_only_the_very_file_that_an_earlier_one_made(tmp_path, root, loadstone, kind):
     on, mine, jobs = tmp_path / "on", tmp_path / "mine", tmp_path / "j.fio"

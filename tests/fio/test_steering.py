@@ -30,6 +30,7 @@ def ours(folder, on="null:", **options):
     return loadstone.run(loadstone.job(folder / "job.fio", on, RunOptions(**options))).summary
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limit", "runtime", "attained"),
     [("iops:30%", 60, 1), ("bw_slope:10%", 60, 1), ("iops:0.000001", 7, 0)],

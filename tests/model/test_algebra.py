@@ -180,6 +180,7 @@ def test_histograms_are_projected_conditioned_and_added(fitted: models.Model) ->
         models.histogram(fitted, 999)
 
 
+@pytest.mark.slow
 def test_the_commands_do_it(loadstone: Callable[..., Any], fitted: models.Model, tmp_path: Path) -> None:
     a, b = tmp_path / "a.mdh", tmp_path / "b.mdh"
     fitted.save(a)
@@ -289,6 +290,7 @@ def test_what_is_only_observed_can_be_read_and_plotted_alone(
         models.histogram(models.Model.load(observing), observed="op")
 
 
+@pytest.mark.slow
 def test_what_a_merge_leaves_out_is_named(
     loadstone: Callable[..., Any], observing: Path, fitted: models.Model, tmp_path: Path
 ) -> None:
@@ -303,6 +305,7 @@ def test_what_a_merge_leaves_out_is_named(
     assert "left out" not in loadstone("model", "merge", plain, plain, "-o", out, "--force").stdout
 
 
+@pytest.mark.slow
 def test_a_file_that_appears_while_a_picture_is_drawn_stays(tmp_path, root, monkeypatch):
     from matplotlib.figure import Figure
 

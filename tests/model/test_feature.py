@@ -118,6 +118,7 @@ def test_features_are_observed_only() -> None:
         models.fit(TRACE, dimensions=["user.nobody_knows"])
 
 
+@pytest.mark.slow
 def test_the_example_of_the_page_works_when_pasted(
     loadstone: Callable[..., Any], root: Path, tmp_path: Path
 ) -> None:

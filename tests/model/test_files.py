@@ -71,6 +71,7 @@ def fitted(recorded: Path, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_program_becomes_a_load_on_files_of_its_own(
     fitted: Path, loadstone: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -86,6 +87,7 @@ def test_a_program_becomes_a_load_on_files_of_its_own(
     assert made and all(set(path) <= set("dfl0123456789/") for path in made)
 
 
+@pytest.mark.slow
 def test_what_is_drawn_is_a_trace_to_replay(
     fitted: Path, recorded: Path, loadstone: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -100,6 +102,7 @@ def test_what_is_drawn_is_a_trace_to_replay(
     assert apart["op"] == 0 and apart["result"] < 0.01
 
 
+@pytest.mark.slow
 def test_requests_find_what_those_before_them_left(
     recorded: Path, loadstone: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -110,6 +113,7 @@ def test_requests_find_what_those_before_them_left(
     assert apart["state"] < 0.05 and apart["near"] < 0.02
 
 
+@pytest.mark.slow
 def test_a_tree_needs_a_place_and_blocks_have_none_in_it(
     fitted: Path, loadstone: Callable[..., Any], tmp_path: Path, root: Path
 ) -> None:
@@ -158,6 +162,7 @@ def test_where_keys_have_no_room_usual_dimensions_are_only_observed(recorded: Pa
         model.fit(recorded, dimensions=("gap=log2:512", "size=log2:64", "reuse", "given:previous(op)"))
 
 
+@pytest.mark.slow
 def test_two_programs_run_on_one_store(fitted: Path, loadstone: Callable[..., Any], tmp_path: Path) -> None:
     both = tmp_path / "both.mdh"
     told = json.loads(
@@ -171,6 +176,7 @@ def test_two_programs_run_on_one_store(fitted: Path, loadstone: Callable[..., An
     assert issued(done) == {op: 2 * n for op, n in mix(model.Model.load(fitted)).items()}
 
 
+@pytest.mark.slow
 def test_what_files_cannot_be_used_for_is_refused(
     fitted: Path, recorded: Path, loadstone: Callable[..., Any], tmp_path: Path, root: Path
 ) -> None:
@@ -225,6 +231,7 @@ def test_who_asks_for_objects_gets_a_model_of_them(root: Path) -> None:
     assert "/export/home/notes" in [o["name"] for o in fitted.header["objects"]]
 
 
+@pytest.mark.slow
 def test_a_real_application_can_be_modelled(
     loadstone: Callable[..., Any], applications: Path, tmp_path: Path
 ) -> None:
@@ -236,6 +243,7 @@ def test_a_real_application_can_be_modelled(
     assert few_failed(summary)
 
 
+@pytest.mark.slow
 def test_a_model_of_an_application_is_like_it(
     loadstone: Callable[..., Any], applications: Path, tmp_path: Path
 ) -> None:

@@ -148,6 +148,7 @@ def test_a_larger_error_makes_no_larger_file(tmp_path: Path) -> None:
     assert sizes == sorted(sizes, reverse=True) and sizes[0] > sizes[-1]
 
 
+@pytest.mark.slow
 def test_any_distribution_of_scipy_can_be_named(
     loadstone: Callable[..., Any], chain: models.Model, tmp_path: Path
 ) -> None:

@@ -32,6 +32,7 @@ def recorded():
     return path, trace.describe(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_that_a_model_draws_is_performed(kind, recorded, loadstone, tmp_path):
     path, info = recorded

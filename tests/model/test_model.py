@@ -125,6 +125,7 @@ def test_a_newer_version_and_damage_are_said_so(spc: Path, tmp_path: Path) -> No
             models.Model.load(bad)
 
 
+@pytest.mark.slow
 def test_the_command(loadstone: Callable[..., Any], spc: Path, tmp_path: Path) -> None:
     out = tmp_path / "a.mdh"
     done = json.loads(loadstone("model", "fit", spc, "-o", out, "--json").stdout)

@@ -187,6 +187,7 @@ def test_a_model_quotes_no_line_of_its_trace(tmp_path, loadstone):
         assert b"HUNTER2SECRET" not in file.read_bytes(), file
 
 
+@pytest.mark.slow
 def test_who_publishes_single_requests_is_told(tmp_path, loadstone):
     """Windows of microseconds tell when each was made, and a matrix for each what it was."""
     draw, now, rows = random.Random(1), 0.0, []

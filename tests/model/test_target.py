@@ -40,6 +40,7 @@ def test_it_refines_until_the_error_is_met(trace: Path) -> None:
     assert all(rms is None or rms <= 0.05 for rms in found["over_time"].values())
 
 
+@pytest.mark.slow
 def test_a_coarse_error_is_met_by_a_smaller_model(trace: Path) -> None:
     _, coarse = models.refine(trace, 0.9)
     _, fine = models.refine(trace, 0.05)

@@ -55,6 +55,7 @@ def flowops(ops: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
             yield op["name"], words[op["act"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_runs(name, loadstone, tmp_path):
     duration = 60 if name in ENDING else 0.5
@@ -74,6 +75,7 @@ def test_runs(name, loadstone, tmp_path):
     assert (result["elapsed_ns"] < 0.9e9 * duration) == (name in ENDING)
 
 
+@pytest.mark.slow
 def test_postmark_is_exact(loadstone, tmp_path):
     """A transaction reads or appends, and makes or removes; none does both or neither."""
     given = ["-D", "transactions=2000", "-D", "nfiles=2000", "-D", "readbias=7", "--json"]
@@ -100,6 +102,7 @@ def test_a_rate_is_kept(loadstone, tmp_path):
     assert 0 < result["requests"] <= 2000 * 2.1
 
 
+@pytest.mark.slow
 def test_help_says_what_it_models(loadstone):
     text = loadstone("run", "varmail", "--help").stdout
     words = " ".join(text.split())
@@ -135,6 +138,7 @@ def test_list(loadstone):
     assert "leave out varmail" in loadstone("run", "varmail", "--list", status=2).stderr
 
 
+@pytest.mark.slow
 def test_source_can_be_changed_and_run(loadstone, tmp_path):
     text = loadstone("run", "micro-stat", "--source").stdout
     assert text == find("micro-stat").text
@@ -147,6 +151,7 @@ def test_source_can_be_changed_and_run(loadstone, tmp_path):
     assert "is no benchmark" in loadstone("run", "randread", "--source", status=2).stderr
 
 
+@pytest.mark.slow
 def test_names_that_are_none(loadstone, tmp_path):
     assert "did you mean varmail?" in loadstone("run", "varmial", "--on", "null:", status=1).stderr
     assert "did you mean randread?" in loadstone("run", "randraed", "--on", "null:", status=1).stderr

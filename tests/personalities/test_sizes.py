@@ -51,6 +51,7 @@ def test_errors_say_what_to_do():
         find("nothing-like-it")
 
 
+@pytest.mark.slow
 def test_what_is_made_holds_what_was_asked_for(loadstone, tmp_path):
     """The files on disk, not only those of the plan; sizes are drawn, so they are so large on average."""
     where = tmp_path / "d"
@@ -65,6 +66,7 @@ def entries(text: str) -> int:
     return json.loads(text)["sets"][0]["entries"]
 
 
+@pytest.mark.slow
 def test_multiples_of_memory(loadstone):
     def plan(*words: str) -> int:
         return entries(loadstone("run", "varmail", "--on", "null:", "--dry-run", *words).stdout)
@@ -128,6 +130,7 @@ def test_memory_size():
     assert memory_size("2x-ram") == 2 * memory()
 
 
+@pytest.mark.slow
 def test_too_large_or_small_is_said_before_anything_is_made(loadstone, tmp_path):
     where = tmp_path / "d"
     done = loadstone("run", "fileserver", "--on", where, "--size", "4000t", status=1)

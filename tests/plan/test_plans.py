@@ -66,6 +66,7 @@ def test_the_plan_of_a_bundle_runs_again_when_its_target_is_named(tmp_path, load
     loadstone("run", plan, "--allow-destroy", target, "--out", tmp_path / "again")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "names"),
     [
@@ -161,6 +162,7 @@ def test_a_log_is_not_overwritten_and_no_option_is_advised_that_does_not_help(sa
     assert (tmp_path / "log").read_text() == "kept" and not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_files_are_told_by_their_content(loadstone, tmp_path, root):
     trace = root / "examples/loop0.parquet"
     loadstone("model", "fit", trace, "-o", tmp_path / "mymodel")
@@ -211,6 +213,7 @@ def test_null_keeps_nothing(loadstone, tmp_path):
         assert f"{asked[0]}: the target null: performs and keeps nothing" in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_dry_run_of_a_script_with_commands_needs_no_leave(loadstone, tmp_path):
     (tmp_path / "w.f").write_text(
         "define fileset name=s,path=$dir,entries=5,dirwidth=20,size=4k,prealloc\n"

@@ -59,6 +59,7 @@ def test_what_needs_an_extra_names_it(trace, bundle, tmp_path):
     assert not (tmp_path / "p.png").exists() and not (tmp_path / "r.html").exists()
 
 
+@pytest.mark.slow
 def test_all_else_works_without_extras(trace, tmp_path):
     for words in (
         ("trace", "describe", trace),

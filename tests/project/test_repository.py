@@ -69,10 +69,17 @@ def test_minimum_rust_is_stated_alike(root):
     assert f"Rust {minimum} or newer" in (root / "README.md").read_text()
 
 
-def test_crates_are_listed(root):
+def test_crates_are_listed_after_those_they_depend_on(root):
     page = (root / "crates/README.md").read_text()
-    for manifest in (root / "crates").glob("*/Cargo.toml"):
-        assert f"| `{manifest.parent.name}` |" in page, f"{manifest.parent.name} is not in crates/README.md"
+    listed = {
+        row[0]: set(re.findall(r"`(\w+)`", row[1]))
+        for row in re.findall(r"^\| `(\w+)` .*\|(.*)\|$", page, re.M)
+    }
+    assert set(listed) == {manifest.parent.name for manifest in (root / "crates").glob("*/Cargo.toml")}
+    for at, (name, stated) in enumerate(listed.items()):
+        needs = tomllib.loads((root / "crates" / name / "Cargo.toml").read_text()).get("dependencies", {})
+        own = {need.removeprefix("loadstone-") for need in needs if need.startswith("loadstone-")}
+        assert own == stated and own <= set(list(listed)[:at]), f"{name} depends on {sorted(own)}"
 
 
 @pytest.mark.parametrize("name", ["runtime", "build", "dev"])

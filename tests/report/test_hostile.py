@@ -90,6 +90,7 @@ def test_what_is_embedded_is_read_back_and_holds_no_markup(name):
     assert not re.search("[<>\x1b\u202e]", shown)
 
 
+@pytest.mark.slow
 def test_a_browser_shows_the_names_and_draws_all(page, tmp_path, need_tools):
     """In Chromium: no script of theirs runs, every panel is drawn, the end of the page is there."""
     need_tools("chromium")
@@ -110,6 +111,7 @@ def test_a_browser_shows_the_names_and_draws_all(page, tmp_path, need_tools):
     assert any("]]>&lt;b&gt;<b>&amp;" in label for label in labels), "the step's own characters"
 
 
+@pytest.mark.slow
 def test_a_report_shows_no_model_that_lies_elsewhere(tmp_path, root):
     """A stranger's bundle named a private one, and so did a link in place of its own."""
     private, fitted = tmp_path / "private.mdh", fit(root / "examples/loop0.parquet", window=1.0)

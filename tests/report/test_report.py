@@ -178,8 +178,8 @@ def test_distributions_compare_the_trace_with_what_is_drawn(fitted):
     for name, rows in by_name.items():
         trace, generated = sum(r[3] for r in rows), sum(r[4] for r in rows)
         assert trace == fitted.requests
-        # Nearly every generated value falls in a bucket that the trace used: some runs break off.
-        assert generated == pytest.approx(fitted.requests, rel=0.02), name
+        # Nearly every generated value falls in a bucket that the trace used; some runs break off.
+        assert generated == pytest.approx(fitted.requests, rel=0.015 if name == "region" else 0.002), name
     sizes = {(r[1], r[2]): (r[3], r[4]) for r in by_name["size"]}
     assert sizes[(4096, 4096)][0] == sizes[(4096, 4096)][1] > 60_000
     assert set(by_name) >= {"op", "size", "gap", "op_jump", "region", "resume", "reuse_distance"}
@@ -325,6 +325,7 @@ def test_json_of_the_command(tmp_path, evaluation, loadstone):
     assert {"throughput", "latency", "histogram-service", "heat", "distances"} <= set(told["figures"])
 
 
+@pytest.mark.slow
 def test_browser_draws_it_without_errors(evaluation, page, tmp_path, need_tools):
     """In Chromium, with every host name unknown: all panels drawn, nothing on the console."""
     need_tools("chromium")

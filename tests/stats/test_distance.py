@@ -94,6 +94,7 @@ def test_chance_by_hand():
     assert chance(np.zeros((4, 3)), np.ones((4, 3))) == pytest.approx(2 / 70)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("each", [4, 10])
 def test_chance_is_what_it_says(noise, each):

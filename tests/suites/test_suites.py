@@ -314,6 +314,7 @@ def test_an_archive_whose_checksum_is_wrong_ends_the_run(tmp_path):
     assert summary["partial"] and "checksum" in summary["failure"]
 
 
+@pytest.mark.slow
 def test_the_end_of_a_run_is_noticed_within_a_file(tmp_path):
     # More than a fast host unpacks in the time of the run.
     whole = 2 << 30
@@ -522,6 +523,7 @@ def test_files_of_whole_records_say_how_large_they_are(tmp_path):
     assert found.notes == [wanted.replace("records", "blocks")]
 
 
+@pytest.mark.slow
 def test_time_is_told_from_requests_too(tmp_path):
     def hours(name, on, **variables):
         return plan_suite(name, on, RunOptions(variables=variables)).work.seconds / 3600
@@ -662,6 +664,7 @@ def test_what_cannot_run_is_told_before_archives_are_made(tmp_path):
     assert not (tmp_path / "on").exists()
 
 
+@pytest.mark.slow
 def test_a_sweep_of_hours_asks_before_it_begins(loadstone, tmp_path):
     words = ["run", "iozone", "--sweep", "-D", "processes=1-8", "--on", str(tmp_path / "on")]
     done = loadstone(*words, status=1)

@@ -10,15 +10,7 @@ import subprocess
 import sys
 
 import pytest
-
-SPC = "0,8,4096,R,0.000000\n1,16,512,w,0.500000\n0,16,8192,W,0.750000\n"
-
-
-@pytest.fixture
-def spc(tmp_path):
-    path = tmp_path / "t.spc"
-    path.write_text(SPC)
-    return path
+from tests.trace.conftest import SPC
 
 
 def one_error(done, *parts):
@@ -191,6 +183,7 @@ def test_memory_does_not_grow_with_the_trace(tmp_path):
     assert kilobytes < 300_000
 
 
+@pytest.mark.slow
 def test_one_cpus_file_of_a_capture_is_not_replayed_without_a_word(loadstone, root, tmp_path):
     part = (root / "fuzz/seeds/blktrace/little.blktrace").read_bytes()
     for number in (0, 1, 10):

@@ -86,6 +86,7 @@ def test_popularity_and_rate(found, table):
     assert rate["requests"] == np.bincount(bins).tolist()
 
 
+@pytest.mark.slow
 def test_pictures(found, tmp_path):
     for ending, magic in (("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")):
         out = tmp_path / f"p.{ending}"
@@ -109,6 +110,7 @@ def test_a_picture_of_hardly_anything(tmp_path):
     trace.plot(found, tmp_path / "p.png")
 
 
+@pytest.mark.slow
 def test_more_bytes_than_can_be_counted_are_the_most_that_can(tmp_path, loadstone):
     """As of a column in another unit: the sum of legal sizes was an overflow, which is a panic."""
     path = tmp_path / "t.spc"
@@ -142,6 +144,7 @@ def test_settings_of_the_working_directory_draw_no_picture(tmp_path, loop0, load
     assert (tmp_path / "x.png").exists() and not (tmp_path / "ran").exists()
 
 
+@pytest.mark.slow
 def test_a_name_in_a_picture_is_no_formula(tmp_path, loop0, loadstone):
     named = tmp_path / r"a$\frac{$.parquet"
     named.write_bytes(loop0.read_bytes())

@@ -22,6 +22,7 @@ def test_formats_are_listed(loadstone):
     assert set(found["written"]) <= set(found["read"])
 
 
+@pytest.mark.slow
 def test_stock_blkparse_accepts_what_is_written(loadstone, root, tmp_path, need_tools):
     need_tools("blkparse")
     done = loadstone("trace", "convert", LOOP0, "-o", tmp_path / "t.blktrace", cwd=root)

@@ -8,18 +8,10 @@ import subprocess
 
 import numpy as np
 import pytest
+from tests.trace.conftest import SPC
 
 import loadstone
 from loadstone import Error, trace
-
-SPC = "0,8,4096,R,0.000000\n1,16,512,w,0.500000\n0,16,8192,W,0.750000\n"
-
-
-@pytest.fixture
-def spc(tmp_path):
-    path = tmp_path / "t.spc"
-    path.write_text(SPC)
-    return path
 
 
 def columns(table):
@@ -186,6 +178,7 @@ def test_unknown_options_are_errors(spc):
         trace.read(spc, format="spcc")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packer", ["gzip", "bzip2", "xz", "zstd"])
 def test_of_compression_that_was_cut_what_can_be_had_is_salvaged(tmp_path, packer):
     text = "".join(f"0,{i * 7919 % 100_000},{512 * (i % 9 + 1)},R,{i / 1000:.6f}\n" for i in range(200_000))

@@ -137,6 +137,7 @@ def test_what_was_not_stable_is_told_where_it_is_known():
     assert len(lines(found(unsynced=unsynced, running=True))) == 1
 
 
+@pytest.mark.slow
 def test_a_state_of_a_load_that_may_give_space_back_allows_zeros(loadstone, root, started, tmp_path):
     """And nothing else that was not written."""
     target, state = tmp_path / "f", tmp_path / "s"
@@ -174,6 +175,7 @@ def test_a_target_that_cannot_be_read_at_the_end_is_no_success(started, tmp_path
     assert run.returncode == 1 and "not all that was written was read from end to end" in errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["text", "empty", "folder", "link", "pipe", "dangling"])
 def test_only_a_state_is_replaced_by_a_state(loadstone, tmp_path, what):
     state, aim = tmp_path / "precious", tmp_path / "aim"
@@ -321,6 +323,7 @@ def test_a_device_of_a_state_is_looked_at_and_not_opened(loadstone, tmp_path, ne
     assert str(target) not in seen.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -342,6 +345,7 @@ def test_what_was_written_in_part_is_no_other_file(loadstone, tmp_path, words):
         assert loadstone("verify", "--state", state, status=1)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_ended_while_it_fills_leaves_no_untrue_state(loadstone, tmp_path):
     """The state of the run before stayed, and called what was filled damage."""
     target, state = tmp_path / "target", tmp_path / "state"

@@ -60,6 +60,7 @@ def machine(request, tmp_path, need_root, need_tools):
     made.unmount()
 
 
+@pytest.mark.slow
 def test_what_was_synced_survives_and_what_was_not_may_be_lost(machine, root, started, tmp_path, loadstone):
     target, state = machine.place / "f", tmp_path / "s"
     words = ("replay", root / "examples/loop0.parquet", "--on", target, "--size", SIZE, "--offsets", "wrap")
@@ -80,6 +81,7 @@ def test_what_was_synced_survives_and_what_was_not_may_be_lost(machine, root, st
     assert lost["wrong"].keys() <= {"stale", "torn", "lost"}
 
 
+@pytest.mark.slow
 def test_a_device_that_lies_about_syncs_is_found_out(machine, tmp_path, loadstone):
     target, state = machine.place / "f", tmp_path / "s"
     words = ("run", "randrw", "--on", target, "--size", SIZE, "--backend", "sync", "--requests", "3000")

@@ -52,6 +52,7 @@ def verified(plan):
     return json.loads(execute(plan)["summary"]["verified"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LIKELY)
 def test_benchmarks_by_name_are_verified(loadstone, tmp_path, name):
     done = loadstone("run", name, "--on", tmp_path, "--duration", "1s", "--size", "96m", "--verify", "--json")
@@ -60,6 +61,7 @@ def test_benchmarks_by_name_are_verified(loadstone, tmp_path, name):
     assert found["checked"] > 200 and found["unknown"] < 0.05 * found["checked"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suite", ["iozone", "bonnie"])
 def test_suites_are_verified(loadstone, tmp_path, suite):
     text = loadstone("run", suite, "--on", tmp_path, "--size", "8m", "--verify").stdout

@@ -19,6 +19,7 @@ def told(loadstone, *words, status=0):
     return json.loads(loadstone(*words, "--json", status=status).stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["sync", "io_uring", "mmap"])
 @pytest.mark.parametrize("content", [(), ("--dedupe", "2", "--compress", "2")])
 def test_all_is_as_it_should_be(loadstone, tmp_path, backend, content):
@@ -58,6 +59,7 @@ def test_a_trace_with_syncs_and_trims_is_verified(loadstone, root, tmp_path):
     assert verified["wrong"] == {} and verified["checked"] > 16384
 
 
+@pytest.mark.slow
 def test_a_state_tells_what_was_done_to_the_target_since(loadstone, tmp_path):
     target, state = tmp_path / "f", tmp_path / "s"
     loadstone(*RUN, "--on", target, "--requests", 20000, "--verify-state", state)
@@ -122,6 +124,7 @@ def test_damage_is_found_while_the_load_goes_on(started, tmp_path):
     assert (damage["at"], damage["times"]) == (40960, verified["wrong"]["torn"])
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_left_a_state(loadstone, started, tmp_path):
     state = tmp_path / "s"
     run = started(*RUN, "--on", tmp_path / "f", "--duration", "60s", "--verify-state", state)

@@ -70,6 +70,7 @@ def test_more_threads_than_files(loadstone, tmp_path):
     assert f"error: stopped early, and the results are partial: {why}" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["run", "define", "flowop read name=a", "set $x=", "}{", 'echo "'])
 def test_pieces_of_scripts(loadstone, tmp_path, text):
     assert "w.f" in refused(loadstone, tmp_path, text)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from loadstone.bundle import Bundle, Series
 from loadstone.workload import job, run
 
@@ -12,6 +14,7 @@ define process name=p { thread name=t { flowop read name=r,filesetname=s,iosize=
 """
 
 
+@pytest.mark.slow
 def test_several_runs_make_one_bundle(loadstone, tmp_path):
     (tmp_path / "w.f").write_text(SCRIPT + 'echo "one" run 1 echo "two" psrun -1 2 echo "end"')
     given = ["--on", tmp_path / "d", "--out", tmp_path / "b", "--interval", "500ms"]

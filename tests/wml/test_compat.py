@@ -107,6 +107,7 @@ def test_files_are_made_and_removed_in_turn(tmp_path):
     assert names == [f"{n:08}" for n in (1, 2, 3, 7, 8, 9)]
 
 
+@pytest.mark.slow
 def test_threads_in_turn_never_have_the_same_file(tmp_path):
     flowops = (
         "flowop deletefile name=d,filesetname=s flowop createfile name=c,filesetname=s,fd=1"

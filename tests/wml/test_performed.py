@@ -15,6 +15,7 @@ PROFILES = ["oltp.prof", "oltp-ager.prof", "iozone-ager.prof"]
 SMALL = ["-D", "filesize=1m", "--duration", "1"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES + PROFILES)
 def test_the_examples_run(root, loadstone, tmp_path, name):
     small = SMALL if name != "mail.f" else SMALL[2:]
@@ -67,6 +68,7 @@ run 1
 """
 
 
+@pytest.mark.slow
 def test_a_mail_server_works_on_its_files(loadstone, tmp_path):
     script = tmp_path / "mail.f"
     script.write_text(MAIL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -152,12 +153,14 @@ def same_again(script):
     assert print_script(again) == text
 
 
+@pytest.mark.slow
 @given(st.lists(commands, max_size=4))
 @settings(max_examples=100, deadline=None)
 def test_what_is_printed_is_read_as_the_same(script):
     same_again(script)
 
 
+@pytest.mark.slow
 @given(st.lists(st.one_of(arithmetic, strings(), assigned), min_size=1, max_size=3))
 @settings(max_examples=200, deadline=None)
 def test_values_that_are_printed_are_read_as_the_same(these):

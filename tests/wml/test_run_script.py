@@ -182,8 +182,8 @@ def test_runs_are_carried_out_in_order(script, run, monkeypatch):
         return Bundle(None, {}, Summary(partial=False, errors=0, short=0, log={}), {})
 
     monkeypatch.setattr("loadstone.workload.running._measured", measured)
-    monkeypatch.setattr("loadstone.cli._perform.show", lambda summary: None)
-    monkeypatch.setattr("loadstone.cli._perform.show_json", lambda summary: None)
+    monkeypatch.setattr("loadstone.cli._shown.show", lambda summary: None)
+    monkeypatch.setattr("loadstone.cli._shown.show_json", lambda summary: None)
     done = run(script('echo "a" run 1 echo "b" psrun -1 2'), "--on", "null:")
     assert done.exit_code == 0, message(done)
     assert begun == [(1, []), (2, ["1", "2"])]

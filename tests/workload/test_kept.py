@@ -302,6 +302,7 @@ def test_output_that_nobody_takes_ends_no_list_of_runs(loadstone, tmp_path, brok
     assert len(list(Series.read(out).bundles())) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.root
 @pytest.mark.parametrize("how", ["unmounted", "read-only", "removed"])
 def test_a_list_of_runs_whose_place_goes_is_kept_elsewhere(small, tmp_path, monkeypatch, how):
@@ -452,6 +453,7 @@ def test_after_an_interrupt_no_further_job_begins(tmp_path):
     assert said == [] and len(results) == 1 and results[0]["partial"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "number, status",
     [
@@ -479,6 +481,7 @@ def test_signals_end_a_run_and_keep_it(tmp_path, number, status):
     assert [p.name for p in tmp_path.iterdir()] == ["b"] and found
 
 
+@pytest.mark.slow
 def test_a_limit_of_cpu_time_ends_a_run_and_keeps_it(tmp_path):
     """The kernel sends SIGXCPU each second from the limit on."""
     import resource
@@ -490,6 +493,7 @@ def test_a_limit_of_cpu_time_ends_a_run_and_keeps_it(tmp_path):
     assert Bundle.read(tmp_path / "b").partial
 
 
+@pytest.mark.slow
 def test_a_hard_limit_of_cpu_time_ends_a_run_and_keeps_it(tmp_path):
     """``ulimit -t`` sets both limits to one second, at which the kernel kills without a word."""
     import resource
@@ -527,6 +531,7 @@ def test_a_signal_before_the_load_begins_ends_the_run(number):
     assert "True" in done.stdout or "interrupted" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("out", [True, False])
 @pytest.mark.parametrize(
     "numbers, gap",

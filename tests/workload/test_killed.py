@@ -54,6 +54,7 @@ def test_runs(tmp_path, loadstone, force):
     assert {"b", "tmp"} <= {p.name for p in tmp_path.iterdir()} <= {"b", "tmp"} | kept
 
 
+@pytest.mark.slow
 def test_evaluations(tmp_path, loadstone, root):
     out = tmp_path / "e"
     words = (

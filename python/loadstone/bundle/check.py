@@ -13,8 +13,8 @@ from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
-from loadstone import Error
 from loadstone.bundle.codes import OTHER, SHORT
+from loadstone.errors import Error
 from loadstone.stats.histogram import BUCKETS
 
 LARGEST = 1 << 26

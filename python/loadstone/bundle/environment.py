@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-import loadstone
+from loadstone._core import __version__
 from loadstone._files import absolute
 
 
@@ -133,7 +133,7 @@ def snapshot(targets: dict[str, str | None]) -> dict[str, Any]:
         "dirty": {name: _text(f"/proc/sys/vm/{name}") for name in vm},
         "load": list(os.getloadavg()),
         "cgroup": _text("/proc/self/cgroup"),
-        "versions": {"loadstone": loadstone.__version__, "python": platform.python_version()},
+        "versions": {"loadstone": __version__, "python": platform.python_version()},
         "targets": {},
     }
     for name, path in targets.items():

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from loadstone import Error
 from loadstone.bundle.codes import OTHER, errno_name, op_name
+from loadstone.errors import Error
 from loadstone.stats.histogram import Histogram, supported
 
 By = Literal["worker", "group", "thread"]

@@ -14,14 +14,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from loadstone import Error, _scratch
+from loadstone import _scratch
 from loadstone._core import HeldFolder, keep_folder, remove_tree, sweep_folders
 from loadstone._files import make_folder, write_private
 from loadstone._json import plain, readable
 from loadstone._kept import LeftBehind
 from loadstone.bundle import owned
 from loadstone.bundle.check import LARGEST
-from loadstone.errors import Kept
+from loadstone.errors import Error, Kept
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Bytes set aside for the summary of several runs, for when the disk is full.
@@ -85,6 +85,7 @@ def keep_results(path: Path) -> list[Path]:
     """Keeps what killed writers of ``path`` had finished, and returns where that is: ``NAME.unfinished``.
 
     A run is finished that has its ``summary.json``. Folders with files that no bundle has are kept, too.
+    Raises ``OSError`` where a folder cannot be renamed.
     """
     kept = []
     parent, before = path.absolute().parent, _hidden(path)
@@ -247,7 +248,10 @@ class Making:
         os.fsync(held.parent_fileno())
 
     def leave(self) -> Path:
-        """Keeps the folder as it is, and returns the path that it has: ``NAME.unfinished``, or its own."""
+        """Keeps the folder as it is, and returns the path that it has: ``NAME.unfinished``, or its own.
+
+        Raises ``OSError`` where all names are taken.
+        """
         held, self._held = self._held, None
         assert held is not None, "the block has ended"
         with contextlib.suppress(OSError, Error):

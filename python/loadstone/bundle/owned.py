@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from loadstone import Error
 from loadstone._core import MARK
 from loadstone.bundle.codes import VERSION
+from loadstone.errors import Error
 
 RUN, SERIES = "loadstone-run", "loadstone-series"
 """Formats of ``summary.json``."""

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from loadstone import Error
 from loadstone._arrow import AsArrow
 from loadstone.bundle import shown, table
 from loadstone.bundle.check import check_ops, check_summary, damaged, read_json, run_folder
 from loadstone.bundle.check import folder as inside
-from loadstone.bundle.codes import OTHER, VERSION, op_name
+from loadstone.bundle.codes import VERSION
 from loadstone.bundle.figures import OF_RUN, of_run
+from loadstone.bundle.ops import Ops
 from loadstone.bundle.write import Event, ops_columns, series_columns
+from loadstone.errors import Error
 from loadstone.observe.observer import Observation
 from loadstone.observe.response import (
     Response,
@@ -28,7 +28,6 @@ from loadstone.observe.response import (
     response_parameters,
     time_edges,
 )
-from loadstone.stats.histogram import BUCKETS, Histogram, middles
 
 _OPS = (
     "host",
@@ -44,124 +43,6 @@ _OPS = (
     "service_bucket",
     "service_count",
 )
-
-
-class Ops(AsArrow):
-    """The table ``ops.parquet``: what was done, by worker, thread, op, step, errno and interval.
-
-    pyarrow, pandas, Polars and DuckDB read it: ``pyarrow.table(bundle.ops)``.
-    """
-
-    def __repr__(self) -> str:
-        """``<Ops 12 rows: worker, group, op, ...>``."""
-        return f"<Ops {len(self):,} rows: {', '.join(self.columns)}>"
-
-    def __init__(self, columns: dict[str, Any]) -> None:
-        """``columns`` as :func:`loadstone.bundle.table.read` returns them."""
-        self.columns = columns
-
-    def _columns(self) -> Mapping[str, Any]:
-        """Those of ``ops.parquet``, and in place of a code the name of the op."""
-        return {**self.columns, "op": [op_name(int(code)) for code in self.columns["op"]]}
-
-    def __len__(self) -> int:
-        """Number of rows."""
-        return len(self.columns["op"])
-
-    def where(
-        self,
-        op: int | None = None,
-        errno: int | None = None,
-        worker: int | None = None,
-        group: str | None = None,
-        step: str | None = None,
-        thread: int | None = None,
-    ) -> NDArray[np.bool_]:
-        """The rows of one op, errno, worker, group, step of a program; all of those left out.
-
-        ``thread``: of the worker; raises ``Error`` where the run did not record them apart.
-        """
-        rows = np.ones(len(self), dtype=bool)
-        for name, value in (("op", op), ("errno", errno), ("worker", worker), ("thread", thread)):
-            if value is not None:
-                if name not in self.columns:
-                    raise Error("threads were not recorded apart; run it again with `by` thread")
-                rows &= np.asarray(self.columns[name]) == value
-        if group is not None:
-            rows &= np.array([g == group for g in self.columns["group"]], dtype=bool)
-        if step is not None:
-            rows &= np.array([s == step for s in self.steps()], dtype=bool)
-        return rows
-
-    def steps(self) -> list[str]:
-        """Name of each row's step; empty where the load was no program."""
-        return list(self.columns.get("name", [""] * len(self)))
-
-    def requests(self, errno: int | None = 0) -> NDArray[np.bool_]:
-        """The rows of requests, by default successful ones: not of steps that wait or think."""
-        rows = self.where(errno=errno)
-        rows &= np.asarray(self.columns["op"]) != OTHER
-        return rows
-
-    def names(self) -> dict[int, str]:
-        """Codes and names of the ops that occur."""
-        return {int(code): op_name(int(code)) for code in np.unique(self.columns["op"])}
-
-    def histogram(self, kind: str = "service", rows: NDArray[np.bool_] | None = None) -> Histogram:
-        """The latencies of the chosen rows, by default all successful ones.
-
-        ``kind``: ``service`` from issue to completion, ``response`` from the intended time (empty
-        where the pace was closed).
-        """
-        rows = self.requests() if rows is None else rows
-        buckets, counts = self.columns[f"{kind}_bucket"], self.columns[f"{kind}_count"]
-        picked = np.repeat(rows, np.diff(buckets.offsets))
-        return Histogram.from_sparse(buckets.values[picked], counts.values[picked])
-
-    def by_interval(
-        self, rows: NDArray[np.bool_] | None = None, together: int = 1
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Requests and bytes per interval of the chosen rows, by default all successful ones.
-
-        ``together``: so many intervals count as one.
-        """
-        rows = self.requests() if rows is None else rows
-        interval = np.asarray(self.columns["interval"]) // together
-        length = int(interval.max()) + 1 if len(interval) else 0
-        out = []
-        for name in ("count", "bytes"):
-            total = np.zeros(length, dtype=np.int64)
-            np.add.at(total, interval[rows], np.asarray(self.columns[name])[rows].astype(np.int64))
-            out.append(total)
-        return out[0], out[1]
-
-    def service(self) -> NDArray[np.int64]:
-        """Number and sum (ns) of the service latencies of successful requests, one row per interval."""
-        rows = self.requests()
-        interval = np.asarray(self.columns["interval"]).astype(np.int64)
-        buckets, counts = self.columns["service_bucket"], self.columns["service_count"]
-        each = np.diff(buckets.offsets)
-        picked = np.repeat(rows, each)
-        out = np.zeros((int(interval.max()) + 1 if len(interval) else 0, 2))
-        number = counts.values[picked].astype(np.float64)
-        at = np.repeat(interval, each)[picked]
-        np.add.at(out[:, 0], at, number)
-        np.add.at(out[:, 1], at, number * middles(buckets.values[picked]))
-        return out.round().astype(np.int64)
-
-    def heat(
-        self, kind: str = "service", rows: NDArray[np.bool_] | None = None, together: int = 1
-    ) -> NDArray[np.int64]:
-        """Counts by interval and bucket, shape (intervals, BUCKETS); ``together`` as of ``by_interval``."""
-        rows = self.requests() if rows is None else rows
-        interval = np.asarray(self.columns["interval"]).astype(np.int64) // together
-        out = np.zeros((int(interval.max()) + 1 if len(interval) else 0, BUCKETS), dtype=np.int64)
-        buckets, counts = self.columns[f"{kind}_bucket"], self.columns[f"{kind}_count"]
-        each = np.diff(buckets.offsets)
-        picked = np.repeat(rows, each)
-        where = (np.repeat(interval, each)[picked], buckets.values[picked].astype(np.int64))
-        np.add.at(out, where, counts.values[picked].astype(np.int64))
-        return out
 
 
 class Summary(dict[str, Any], AsArrow):
@@ -241,18 +122,18 @@ class Bundle:
 
     def __repr__(self) -> str:
         """``<Bundle run.bundle: 1,000 requests in 2.500 s, 400 ops/s, 1.6 MB/s>``."""
-        return f"<{type(self).__name__} {shown.line(self)}>"
+        return f"<{type(self).__name__} {shown.line(self.path, self.summary)}>"
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        return shown.html(self)
+        return shown.html(self.path, self.summary)
 
     def plot(self) -> Any:
         """A matplotlib figure: requests per second and latency over time.
 
         Raises ``Error`` where matplotlib is not installed (the extra ``plot``).
         """
-        return shown.figure(self)
+        return shown.figure([(one.summary, one.ops) for one in self.bundles()])
 
     @property
     def partial(self) -> bool:
@@ -261,19 +142,28 @@ class Bundle:
 
     @cached_property
     def ops(self) -> Ops:
-        """What was done."""
+        """What was done.
+
+        Raises ``Error`` where its file is missing or damaged, or does not fit the summary.
+        """
         columns = table.read(self.folder / "ops.parquet", _OPS)
         check_ops(self.folder / "ops.parquet", columns, self.summary)
         return Ops(columns)
 
     @cached_property
     def series(self) -> dict[str, Any]:
-        """Per recorder interval: ``time`` (ns from the start), ``flight_*``, ``lateness_*``."""
+        """Per recorder interval: ``time`` (ns from the start), ``flight_*``, ``lateness_*``.
+
+        Raises ``Error`` where its file is missing or damaged.
+        """
         return table.read(self.folder / "series.parquet", ("time",))
 
     @cached_property
     def events(self) -> list[Event]:
-        """Everything that happened, in order of time."""
+        """Everything that happened, in order of time.
+
+        Raises ``Error`` where their file is missing or damaged.
+        """
         columns = table.read(self.folder / "events.parquet", ("time", "kind", "text"))
         with damaged(str(self.folder / "events.parquet")):
             return [
@@ -283,7 +173,10 @@ class Bundle:
 
     @cached_property
     def observation(self) -> Observation | None:
-        """The raw samples, or None where the run was not observed."""
+        """The raw samples, or None where the run was not observed.
+
+        Raises ``Error`` where their files are missing or damaged.
+        """
         told = self.summary.get("observation")
         if told is None:
             return None
@@ -363,7 +256,10 @@ class Series(Bundle):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Series:
-        """Opens a bundle of bundles; its runs are opened by :meth:`bundle`."""
+        """Opens a bundle of bundles; its runs are opened by :meth:`bundle`.
+
+        Raises ``Error`` where it is no such bundle, a run is missing, or a newer Loadstone wrote it.
+        """
         folder = Path(path)
         if not (folder / "bundle.json").is_file():
             raise Error(f"{folder}: has no bundle.json, so it is not a bundle of several runs")
@@ -379,7 +275,7 @@ class Series(Bundle):
         return cls(folder, str(listed.get("kind")), runs, read_json(folder / "summary.json"))
 
     def bundle(self, name: str) -> Bundle:
-        """One run by its name."""
+        """One run by its name. Raises ``Error`` where there is none of that name."""
         for run, bundle in zip(self.runs, self.bundles(), strict=True):
             if run["name"] == name:
                 return bundle

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import html as markup
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loadstone import Error, _pictures, _units
+from loadstone import _pictures, _units
+from loadstone.errors import Error
 
 if TYPE_CHECKING:
-    from loadstone.bundle.read import Bundle
+    from loadstone.bundle.ops import Ops
 
 _STEPS = 600
 """Most intervals of a run in a picture."""
 
 
-def line(bundle: Bundle) -> str:
+def line(path: Path | None, summary: Mapping[str, Any]) -> str:
     """What was run, and how fast."""
-    name = f"{bundle.path}: " if bundle.path is not None else ""
-    rows = bundle.summary.get("figures")
-    if rows is None and "requests" not in bundle.summary:
-        return f"{name}{bundle.summary.get('verdict') or 'several runs'}"
-    told = [_of(row) for row in rows or [bundle.summary]]
+    name = f"{path}: " if path is not None else ""
+    rows = summary.get("figures")
+    if rows is None and "requests" not in summary:
+        return f"{name}{summary.get('verdict') or 'several runs'}"
+    told = [_of(row) for row in rows or [summary]]
     more = f"{len(told)} runs; " if rows is not None else ""
-    early = " (partial)" if bundle.partial else ""
+    early = " (partial)" if summary["partial"] else ""
     return f"{name}{more}{'; '.join(told[:3])}{'; ...' if len(told) > 3 else ''}{early}"
 
 
@@ -36,9 +38,9 @@ def _of(row: Mapping[str, Any]) -> str:
     )
 
 
-def html(bundle: Bundle) -> str:
+def html(path: Path | None, summary: Mapping[str, Any]) -> str:
     """One row for each kind of request of a run, or for each run of several."""
-    if rows := bundle.summary.get("figures"):
+    if rows := summary.get("figures"):
         heads = ["run", "requests", "seconds", "ops/s", "MB/s", "errors"]
         cells = [
             [
@@ -53,7 +55,7 @@ def html(bundle: Bundle) -> str:
         ]
     else:
         heads = ["op", "requests", "ops/s", "p50", "p99", "errors"]
-        told = bundle.summary.get("steps") or bundle.summary.get("ops") or {}
+        told = summary.get("steps") or summary.get("ops") or {}
         cells = [
             [
                 name,
@@ -66,15 +68,18 @@ def html(bundle: Bundle) -> str:
         ]
     head = "".join(f"<th>{markup.escape(one)}</th>" for one in heads)
     body = "".join(f"<tr>{''.join(f'<td>{markup.escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
-    return f"<p>{markup.escape(line(bundle))}</p><table><tr>{head}</tr>{body}</table>"
+    return f"<p>{markup.escape(line(path, summary))}</p><table><tr>{head}</tr>{body}</table>"
 
 
 def _time(ns: float | None) -> str:
     return "-" if ns is None else _units.duration(ns)
 
 
-def figure(bundle: Bundle) -> Any:
-    """Requests per second, and percentiles of the service latency, by interval; runs below each other."""
+def figure(runs: Sequence[tuple[Mapping[str, Any], Ops]]) -> Any:
+    """Requests per second, and percentiles of the service latency, by interval; runs below each other.
+
+    ``runs``: summary and table of each. Raises ``Error`` where there is no run.
+    """
     import numpy as np
 
     from loadstone.stats.histogram import Histogram
@@ -82,24 +87,23 @@ def figure(bundle: Bundle) -> Any:
     _pictures.ready()
     from matplotlib.figure import Figure
 
-    several = bundle.bundles()
-    if not several:
+    if not runs:
         raise Error("there is no run to plot")
-    made = Figure(figsize=(8, 2.5 * len(several)), layout="constrained")
-    for row, (one, axes) in enumerate(
-        zip(several, made.subplots(len(several), 2, squeeze=False), strict=True)
+    made = Figure(figsize=(8, 2.5 * len(runs)), layout="constrained")
+    for row, ((summary, ops), axes) in enumerate(
+        zip(runs, made.subplots(len(runs), 2, squeeze=False), strict=True)
     ):
-        intervals = max(one.summary["elapsed_ns"] // one.summary["interval_ns"], 1)
+        intervals = max(summary["elapsed_ns"] // summary["interval_ns"], 1)
         # Neighbours are drawn as one where there are more than a picture can show.
         together = -(-intervals // _STEPS)
-        seconds = together * one.summary["interval_ns"] / 1e9
-        requests, _ = one.ops.by_interval(together=together)
+        seconds = together * summary["interval_ns"] / 1e9
+        requests, _ = ops.by_interval(together=together)
         at = np.arange(len(requests)) * seconds
         # The last interval ends with the run.
-        lengths = np.clip(one.summary["elapsed_ns"] / 1e9 - at, 1e-9, seconds)
+        lengths = np.clip(summary["elapsed_ns"] / 1e9 - at, 1e-9, seconds)
         # Too short a rest of one says nothing of the rate, and looks like a fall or a jump.
         shown = len(lengths) - (1 if len(lengths) > 1 and lengths[-1] < seconds / 2 else 0)
-        heat = one.ops.heat(together=together)[:shown]
+        heat = ops.heat(together=together)[:shown]
         at, lengths, requests = at[:shown], lengths[:shown], requests[:shown]
         edges = np.append(at, at[-1] + lengths[-1]) if shown else np.zeros(1)
         rates = requests / lengths
@@ -111,6 +115,6 @@ def figure(bundle: Bundle) -> Any:
             axes[1].stairs(values, edges, baseline=None, label=f"p{q:g}")
         axes[1].set(xlabel="seconds", ylabel="service, us", yscale="log")
         axes[1].legend()
-        if len(several) > 1:
+        if len(runs) > 1:
             axes[0].set_title(f"run {row + 1}", loc="left")
     return made

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loadstone import Error, _arrow, _core
+from loadstone import _arrow, _core
 from loadstone._files import write_private
 from loadstone.bundle.check import opened
+from loadstone.errors import Error
 
 
 @dataclass(frozen=True)

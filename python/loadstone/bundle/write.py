@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-import loadstone
-from loadstone._core import MARK
+from loadstone._core import MARK, __version__
 from loadstone._files import make_folder
 from loadstone._text import without_quotes
 from loadstone.bundle import table
@@ -36,7 +35,7 @@ class Event:
 
 
 def _meta() -> dict[str, str]:
-    return {"loadstone.bundle.version": str(VERSION), "loadstone.version": loadstone.__version__}
+    return {"loadstone.bundle.version": str(VERSION), "loadstone.version": __version__}
 
 
 def write_bundle(
@@ -55,7 +54,8 @@ def write_bundle(
     ``outcome`` is what ``Run.join()`` of the engine returns, ``environment`` what
     :func:`loadstone.bundle.environment.snapshot` does, ``windows`` the figures of windows of measurement;
     ``by`` and ``workload`` as in :func:`summarise`. Callers make it whole or absent with
-    :func:`loadstone.bundle.aside`.
+    :func:`loadstone.bundle.aside`. Raises ``Error`` where figures by thread are asked for and were not
+    recorded, and ``OSError`` where a file cannot be written.
     """
     host = str(environment.get("host") or "host")
     write_json(folder / "plan.json", plan)
@@ -181,7 +181,7 @@ def summarise(
     return {
         "format": "loadstone-run",
         "version": VERSION,
-        "loadstone": loadstone.__version__,
+        "loadstone": __version__,
         **({"workload": workload} if workload else {}),
         "partial": bool(s["partial"]),
         "failure": s.get("failure"),
@@ -250,7 +250,7 @@ def write_series(
         {
             "format": "loadstone-series",
             "version": VERSION,
-            "loadstone": loadstone.__version__,
+            "loadstone": __version__,
             "kind": kind,
             "runs": list(runs),
             "files": sorted(
@@ -263,7 +263,7 @@ def write_series(
         {
             "format": "loadstone-series",
             "version": VERSION,
-            "loadstone": loadstone.__version__,
+            "loadstone": __version__,
             "kind": kind,
             **summary,
         },

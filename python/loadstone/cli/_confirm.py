@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from loadstone import Error
 from loadstone.cli import _show
+from loadstone.errors import Error
 
 if TYPE_CHECKING:
     from loadstone.plan.writes import Room

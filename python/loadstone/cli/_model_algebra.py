@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from loadstone import Error, _values
+from loadstone import _values
 from loadstone.cli._command import Command, in_options
 from loadstone.cli._model_many import show_shares
 from loadstone.cli._show import json_option, progress, show_json
 from loadstone.cli._types import FACTOR, SEED, TIME, Count, Share
-from loadstone.errors import OptionError
+from loadstone.errors import Error, OptionError
 
 if TYPE_CHECKING:
     from loadstone.model import Histogram, Model

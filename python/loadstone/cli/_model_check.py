@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from loadstone import Error
 from loadstone._units import number
 from loadstone.cli._command import Command, Of
 from loadstone.cli._plugin import own_features, plugin_option
 from loadstone.cli._reading import reading_options
 from loadstone.cli._show import human_bytes, human_time, json_option, progress, show_json
 from loadstone.cli._types import SEED
+from loadstone.errors import Error
 
 _FILE = click.Path(dir_okay=False)
 _BAR = 20

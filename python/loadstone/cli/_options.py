@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from loadstone import Error
 from loadstone.cli._command import Of
 from loadstone.cli._confirm import YES_HELP
 from loadstone.cli._types import (
@@ -30,6 +29,7 @@ from loadstone.cli._types import (
     once,
     pairs,
 )
+from loadstone.errors import Error
 
 if TYPE_CHECKING:
     from loadstone.observe import ProbeSpec

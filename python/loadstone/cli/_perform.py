@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import loadstone
-from loadstone import Error
 from loadstone._signals import status
 from loadstone._text import visible
 from loadstone.cli._command import in_options
 from loadstone.cli._confirm import confirm_long, confirm_plans
 from loadstone.cli._show import counted, human_time, is_live, show_json
+from loadstone.cli._shown import Shown
 from loadstone.cli._streams import drawn, results_go_elsewhere
-from loadstone.cli._summary import show, stopped_early
-from loadstone.errors import Kept
+from loadstone.cli._summary import stopped_early
+from loadstone.errors import Error, Kept
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -95,52 +95,6 @@ def viewer(given: Mapping[str, Any]) -> LiveLine | LiveView:
     check_terminal()
     params = click.get_current_context().params
     return LiveView(" on ".join(str(params[k]) for k in ("workload", "trace", "on") if params.get(k)))
-
-
-class Shown:
-    """What is shown of the runs of a job: each as it ends, or one JSON object at the end of all.
-
-    A context manager, to be called with the summary of each run.
-    """
-
-    def __init__(self, job: Job, given: Mapping[str, Any]) -> None:
-        """Nothing is shown yet."""
-        self.job, self.given = job, given
-        self.runs: list[Mapping[str, Any]] = []
-
-    def __call__(self, summary: Mapping[str, Any]) -> None:
-        """Shows a run."""
-        self.runs.append(summary)
-        if not self.given["as_json"]:
-            show(summary)
-        elif len(self.job.runs) == 1:
-            show_json(summary)
-
-    def __enter__(self) -> Shown:
-        """Nothing is told yet."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Prints the object of several runs, however the command ends."""
-        if not self.given["as_json"] or not self.runs or len(self.job.runs) == 1:
-            return
-        stopped = self.runs[-1].get("failure")
-        failure = stopped or (str(error) if isinstance(error, Error | OSError) else None)
-        kept = error.summary or {} if isinstance(error, Kept) else {}
-        if isinstance(kept.get("runs"), int):
-            # All were done, and only their place is another one.
-            partial = bool(kept["partial"])
-        else:
-            partial = failure is not None or error is not None or bool(self.runs[-1]["partial"])
-        told = {"script": self.job.workload, "partial": partial, "failure": failure, "runs": self.runs}
-        show_json(told)
-
-    def end(self, failure: Kept | None) -> None:
-        """All runs have ended."""
-        if self.given["out"] and failure is None and not self.given["as_json"]:
-            click.echo(f"bundle: {self.given['out']}")
 
 
 def perform(job: Job, given: Mapping[str, Any]) -> None:

@@ -62,7 +62,7 @@ class RunCommand(Command):
             help_of(SUITES[name], ctx, formatter)
         else:
             if name and "." not in name and "/" not in name:
-                from loadstone import Error
+                from loadstone.errors import Error
                 from loadstone.workload.jobs import known_kind
 
                 try:

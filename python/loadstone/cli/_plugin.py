@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from loadstone import Error
 from loadstone.cli._command import Command
 from loadstone.cli._show import json_option, show_json
+from loadstone.errors import Error
 
 
 def plugin_option(verb: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from loadstone.cli._command import in_options
-from loadstone.cli._perform import Shown
 from loadstone.cli._show import show_json
+from loadstone.cli._shown import Shown
 from loadstone.cli._summary import content_lines, stopped_early
 from loadstone.errors import Kept
 

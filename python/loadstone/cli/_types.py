@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
-from loadstone import Error, _values
+from loadstone import _values
+from loadstone.errors import Error
 
 T = TypeVar("T")
 

@@ -17,9 +17,8 @@ def command(shell: str) -> None:
     Example:
       loadstone completion bash > ~/.local/share/bash-completion/completions/loadstone
     """
-    from loadstone.cli import command as root
-
     complete = get_completion_class(shell)
     if complete is None:
         raise click.ClickException(f"no completion for {shell}")
+    root = click.get_current_context().find_root().command
     click.echo(complete(root, {}, "loadstone", "_LOADSTONE_COMPLETE").source())

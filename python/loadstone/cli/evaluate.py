@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from loadstone import Error
 from loadstone._scratch import scratch
 from loadstone._signals import status
 from loadstone._units import number
@@ -22,7 +21,7 @@ from loadstone.cli._reading import reading_options
 from loadstone.cli._show import console, counted, human_time, show_json
 from loadstone.cli._summary import content_asked
 from loadstone.cli._types import DURATION, Alike, Count
-from loadstone.errors import Kept
+from loadstone.errors import Error, Kept
 
 if TYPE_CHECKING:
     from loadstone.evaluation import Schedule

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from loadstone import Error, _values
+from loadstone import _values
 from loadstone._text import one_line
 from loadstone.cli import _model_algebra, _model_check, _model_many, _model_share
 from loadstone.cli._command import Command, Group, Of, in_options
@@ -19,6 +19,7 @@ from loadstone.cli._plugin import features, own_features, plugin_option
 from loadstone.cli._reading import reading_options
 from loadstone.cli._show import counted, human_bytes, human_time, json_option, progress, show_json
 from loadstone.cli._types import DURATION, SEED, SIZE, Count, Number, Share, once
+from loadstone.errors import Error
 
 _FILE = click.Path(dir_okay=False)
 

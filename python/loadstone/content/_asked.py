@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
 
-from loadstone import Error, _core
+from loadstone import _core
 from loadstone._files import absolute
 from loadstone.content._examine import Progress, examine
-from loadstone.errors import OptionError
+from loadstone.errors import Error, OptionError
 
 READ = 2 << 30
 """Bytes that are read after a run, at most."""

@@ -8,7 +8,8 @@ import stat
 from collections.abc import Callable, Sequence
 from typing import TypedDict, cast
 
-from loadstone import Error, _core
+from loadstone import _core
+from loadstone.errors import Error
 
 Path = str | os.PathLike[str]
 Progress = Callable[[int, int], object]

@@ -6,12 +6,13 @@ import json
 import os
 from typing import Any, TypedDict, cast
 
-from loadstone import Error, _core
+from loadstone import _core
 from loadstone._text import refuse_no_text
 from loadstone.dataset._laws import DEPTHS, Laws, laws, within
 from loadstone.dataset._mutate import Mutator, asked, find_mutator
 from loadstone.dataset._scan import Path, Progress, Snapshot, parse_chunking
 from loadstone.dataset.presets import PREFIX, preset
+from loadstone.errors import Error
 from loadstone.plan.surroundings import address_space, memory
 
 SHARE_OF_MEMORY = 0.8
@@ -72,7 +73,9 @@ def create(
     themselves (section 4.3.1). ``duplicates`` and ``compress``: of a preset, as :func:`populate` takes them.
     ``memory_limit``: bytes that may be taken; four fifths of what there is unless said. What would take more
     is refused before it is begun. ``progress`` is told of files of all snapshots, of how many if those to
-    come have as many as the one at hand.
+    come have as many as the one at hand. Raises ``DatasetError`` where the profile cannot be read or
+    ``output`` exists and ``force`` is not set, and ``OptionError`` or ``Error`` where memory would not
+    suffice or a parameter cannot be used.
     """
     named = os.fspath(profile)
     if not named.startswith(PREFIX):
@@ -118,14 +121,16 @@ def populate(
 ) -> Created:
     """Makes a first snapshot from distributions alone, and writes a series of it to ``output``.
 
-    ``directories``: a tenth of the files unless said, and some more where a depth that files are to have
-    has none. ``sizes``: of files; ``impressions`` (FAST 2009, table 2), ``specsfs-69g`` and ``specsfs-768g``
-    (the file sets of the VERITAS File System paper, section 1.3), ``lognormal:MU,SIGMA`` (of the logarithm of
+    ``directories``: a tenth of the files unless said, and some more where a depth that files are to have has
+    none. ``sizes``: of files; ``impressions`` (FAST 2009, table 2), ``specsfs-69g`` and ``specsfs-768g`` (the
+    file sets of the VERITAS File System paper, section 1.3), ``lognormal:MU,SIGMA`` (of the logarithm of
     bytes), or a file with lines of three numbers: bytes that files are larger than, those they have at most,
     and how many there are. ``depths``: of files, ``poisson:MEAN`` or shares from the root on. ``extensions``:
     ``c=30,h=20,=50``, the last one of files without. ``duplicates``: shares of distinct chunks by how often
     they are there, ``1=90,2=7,4=3``, or a file of DEDISgen or ``zdb -S``. ``compress``: how many times
-    smaller codecs make the chunks. The rest is as :func:`create` has it.
+    smaller codecs make the chunks. The rest is as :func:`create` has it. Raises ``OptionError`` or ``Error``
+    where memory would not suffice or a parameter cannot be used, and ``DatasetError`` where ``output`` exists
+    and ``force`` is not set.
     """
     of = laws(sizes, depths, extensions, duplicates, compress)
     initial = _initial(files, directories, chunking, of)
@@ -149,10 +154,13 @@ def mutate(
 ) -> Created:
     """Goes on with a series: ``generations`` further snapshots, each a change of the one before.
 
-    Either a ``profile`` says how, a file or a preset, or a ``mutator``: a function of a :class:`Tree`
-    and a numpy generator of random numbers that returns :class:`Changes`, ``file.py:function``, or the name
-    of an installed one, called with ``parameters``. The output has all snapshots of the series and the new
-    ones, so further changes can follow. Fingerprints of scanned chunks are left out, as new ones have none.
+    Either a ``profile`` says how, a file or a preset, or a ``mutator``: a function of a :class:`Tree` and a
+    numpy generator of random numbers that returns :class:`Changes`, ``file.py:function``, or the name of an
+    installed one, called with ``parameters``. The output has all snapshots of the series and the new ones, so
+    further changes can follow. Fingerprints of scanned chunks are left out, as new ones have none. Raises
+    ``DatasetError`` where the series or the profile cannot be read or ``output`` exists and ``force`` is not
+    set, ``OptionError`` where memory would not suffice, and ``Error`` where both or neither of ``profile``
+    and ``mutator`` are given, or the mutator fails.
     """
     if (profile is None) == (mutator is None):
         raise Error("name either a profile or a mutator: one of them says how the series goes on")

@@ -7,9 +7,8 @@ import os
 import re
 from typing import Any, TypedDict
 
-from loadstone import Error
 from loadstone.dataset._scan import Path
-from loadstone.errors import OptionError
+from loadstone.errors import Error, OptionError
 
 SIZES = ("impressions", "specsfs-69g", "specsfs-768g")
 """Laws of file sizes by name."""

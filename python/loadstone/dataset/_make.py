@@ -8,10 +8,10 @@ import re
 from collections.abc import Sequence
 from typing import Literal, TypedDict, cast
 
-from loadstone import Error, _core
+from loadstone import _core
 from loadstone._files import is_part
 from loadstone.dataset._scan import Chunking, Path, Progress, Snapshot, describe
-from loadstone.errors import OptionError
+from loadstone.errors import Error, OptionError
 
 
 class Step(TypedDict):
@@ -80,7 +80,8 @@ def profile(series: Path, output: Path | None = None, *, runs: bool = True, forc
 
     Nothing of names or content is in it: extensions that are not widely known are numbered. Written to
     ``output`` if given. ``runs``: also how long runs of new chunks and of others are (section 4.5.1); what is
-    made by it has such runs. Without, the profile is a little smaller.
+    made by it has such runs. Without, the profile is a little smaller. Raises ``DatasetError`` where the
+    series cannot be read, or ``output`` exists and ``force`` is not set.
     """
     out = None if output is None else os.fspath(output)
     return cast(Profiled, json.loads(_core.dataset_profile(os.fspath(series), out, runs, force)))
@@ -89,7 +90,8 @@ def profile(series: Path, output: Path | None = None, *, runs: bool = True, forc
 def run_lengths(series: Path) -> list[RunLengths]:
     """How long the runs are that a deduplicator meets in each snapshot, read in the order of paths.
 
-    What is stored in containers or extents is found in such runs (section 4.5.1).
+    What is stored in containers or extents is found in such runs (section 4.5.1). Raises ``DatasetError``
+    where the series cannot be read.
     """
     told = json.loads(_core.dataset_runs(os.fspath(series)))
     return [
@@ -102,7 +104,7 @@ def run_lengths(series: Path) -> list[RunLengths]:
 
 
 def describe_profile(path: Path) -> Profiled:
-    """What a profile in a file has."""
+    """What a profile in a file has. Raises ``DatasetError`` where it cannot be read or is damaged."""
     return cast(Profiled, json.loads(_core.dataset_load_profile(os.fspath(path))))
 
 
@@ -121,15 +123,16 @@ def write(
 ) -> list[Written]:
     """Writes snapshots of a series as files, or as tar archives; content is made from the numbers of chunks.
 
-    One snapshot goes to ``to`` itself, a new or empty directory (or an archive, ``-`` for standard
-    output), several to ``to/000``, ``to/001`` (or ``to/000.tar``) and so on. ``hashes``: no content, but
-    the fingerprints, sizes and ratios of chunks, as an FSL hash file of version 7 (``to/000.hash``). Whether
+    One snapshot goes to ``to`` itself, a new or empty directory (or an archive, ``-`` for standard output),
+    several to ``to/000``, ``to/001`` (or ``to/000.tar``) and so on. ``hashes``: no content, but the
+    fingerprints, sizes and ratios of chunks, as an FSL hash file of version 7 (``to/000.hash``). Whether
     there is room for all of it is asked before anything is written. A directory that is being written has a
     file ``.loadstone-unfinished`` until all is there: it stays where that was ended, and such a directory is
     neither scanned nor verified. An archive or hash file gets its name when it is whole. ``only_changed``:
     only files that are new or modified since the snapshot before. ``seed``: of the content, where the series
     was scanned (0); a made one has its own. ``progress`` is told of bytes of the snapshot at hand, of how
-    many.
+    many. Raises ``DatasetError`` where the series cannot be read, there is no room, or something is in the
+    way, and ``OptionError`` or ``Error`` where there is no such snapshot or parameters exclude each other.
     """
     if hashes and (tar or os.fspath(to) == "-"):
         raise Error("hash files have no archive and need a file: leave tar out, and name one")

@@ -20,7 +20,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from loadstone import Error, _entries
+from loadstone import _entries
+from loadstone.errors import Error
 
 if TYPE_CHECKING:
     import numpy as np
@@ -115,7 +116,7 @@ class Changes:
         self.deleted.append(int(file))
 
     def modify(self, file: int, chunks: Sequence[int] | Ints) -> None:
-        """Gives a file other chunks."""
+        """Gives a file other chunks. Raises ``Error`` where the file is modified already."""
         if int(file) in self.modified:
             raise Error(f"file {file} is modified twice: name it once")
         self.modified[int(file)] = chunks
@@ -125,7 +126,10 @@ class Changes:
         self.created.append((int(dir), chunks, int(extension)))
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """As the native module takes them."""
+        """As the native module takes them.
+
+        Raises ``Error`` where one is not an array of one dimension of whole numbers in range.
+        """
         modified_start, modified_chunks = _lists(list(self.modified.values()), "modified")
         new_start, new_chunks = _lists([chunks for _, chunks, _ in self.created], "created")
         return {

@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, NotRequired, TypedDict, cast
 
-from loadstone import Error, _core, _values
-from loadstone.errors import OptionError
+from loadstone import _core, _values
+from loadstone.errors import Error, OptionError
 
 Path = str | os.PathLike[str]
 Progress = Callable[[int, int], object]
@@ -173,8 +173,10 @@ def scan_git(
     the first parent is followed. ``tags``: instead, the tags that match a pattern (``v4.*``), in the order
     of their versions. ``every``: only every how manyth, counted back from the last.
 
-    Objects are read by the program git; nothing is checked out or fetched. Content that was seen is not
-    read again. Submodules are left out and counted. The other parameters are those of :func:`scan`.
+    Objects are read by the program git; nothing is checked out or fetched. Content that was seen is not read
+    again. Submodules are left out and counted. The other parameters are those of :func:`scan`. Raises
+    ``DatasetError`` where git fails or finds no commit, or ``output`` exists and ``force`` is not set, and
+    ``OptionError`` for what is no chunking.
     """
     commits = {"revisions": revisions, "tags": tags, "every": every}
     options = _options(chunking, bits, compress, key, threads, strip=0, settled=None)
@@ -189,7 +191,8 @@ def snapshots(path: Path, order: str = "name") -> list[str]:
 
     ``order``: by ``name``, numbers in it by value; ``reverse``, as rotated backups are named (``daily.0`` is
     the newest); or ``created``, by when they were made (a subvolume of btrfs as it says, another directory as
-    statx(2) does). Snapshots of snapper (``.snapshots/7/snapshot``) are found, too.
+    statx(2) does). Snapshots of snapper (``.snapshots/7/snapshot``) are found, too. Raises ``DatasetError``
+    where the directory cannot be read or has none.
     """
     return _core.dataset_snapshots(os.fspath(path), json.dumps(order))
 
@@ -212,7 +215,10 @@ def _options(
 
 
 def describe(path: Path) -> Described:
-    """What a series has, snapshot by snapshot; counts as in the figures 4.5 to 4.11 of the thesis."""
+    """What a series has, snapshot by snapshot; counts as in the figures 4.5 to 4.11 of the thesis.
+
+    Raises ``DatasetError`` where it cannot be read or is damaged.
+    """
     return cast(Described, json.loads(_core.dataset_describe(os.fspath(path))))
 
 

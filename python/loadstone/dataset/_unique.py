@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from loadstone import Error
 from loadstone.dataset._mutate import Changes, Tree
+from loadstone.errors import Error
 
 if TYPE_CHECKING:
     import numpy as np

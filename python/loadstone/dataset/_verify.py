@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import NotRequired, TypedDict, cast
 
-from loadstone import Error, content
+from loadstone import content
 from loadstone._scratch import scratch
 from loadstone.dataset._laws import within
 from loadstone.dataset._make import Profiled, describe_profile, profile
 from loadstone.dataset._scan import Chunking, Described, Path, Progress, Report, scan
 from loadstone.dataset.presets import PREFIX
+from loadstone.errors import Error
 
 FEW = 1000
 """Classes of fewer chunks are judged by three standard deviations of their count."""
@@ -99,7 +100,9 @@ def verify(
     are only told: each chunk has one compressibility.
 
     ``tolerance``: percent that counts and ratios may be off at each snapshot; shares of files may be off by
-    half as many percentage points, and distributions of few files by what chance does to them.
+    half as many percentage points, and distributions of few files by what chance does to them. Raises
+    ``Error`` where there is nothing to compare with, snapshots are missing, or their chunks are cut
+    differently; ``DatasetError`` where something cannot be scanned.
     """
     if profile_path is None and against is None:
         raise Error("nothing to compare with: give a profile, or the real snapshots")
@@ -229,7 +232,11 @@ def text_of(chunking: Chunking) -> str:
 
 
 def compare(asked: Profiled, found: Profiled, *, tolerance: float = 10.0) -> Verified:
-    """Compares two profiles: every parameter of the tables 4.2 to 4.4, and figures 4.5 to 4.12."""
+    """Compares two profiles: every parameter of the tables 4.2 to 4.4, and figures 4.5 to 4.12.
+
+    ``tolerance``: see :func:`verify`. Raises ``Error`` where their chunks are cut differently or one has no
+    step to compare, and ``OptionError`` for a tolerance out of range.
+    """
     within(tolerance, "a tolerance", 0, 1e6)
     if asked["chunking"] != found["chunking"]:
         raise Error(

@@ -99,7 +99,10 @@ class Preset:
         }
 
     def laws(self, duplicates: Path, compress: float) -> Laws:
-        """What files are like."""
+        """What files are like.
+
+        Raises ``OptionError`` or ``Error`` where ``duplicates`` or ``compress`` cannot be used.
+        """
         mu = math.log(self.mean_size) - self.sigma**2 / 2
         sizes = {"kind": "lognormal", "mu": mu, "sigma": self.sigma, "tail": None}
         return laws(sizes, duplicates=duplicates, compress=compress)

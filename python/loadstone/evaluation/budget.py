@@ -6,8 +6,8 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from loadstone import Error
 from loadstone._units import number
+from loadstone.errors import Error
 from loadstone.evaluation.lowering import Facts
 
 OVERHEAD = 1.0

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from loadstone import Error, _core
+from loadstone import _core
 from loadstone._extras import load
 from loadstone._files import write_private
 from loadstone._scratch import scratch
 from loadstone.bundle import Bundle, Series, check_free
 from loadstone.bundle.figures import not_written_back
-from loadstone.errors import Kept, OptionError
+from loadstone.errors import Error, Kept, OptionError
 from loadstone.evaluation import quiet
 from loadstone.evaluation.budget import FASTEST_FILL, FILL_RATE, Schedule, fit_budget
 from loadstone.evaluation.faithful import compare, overall

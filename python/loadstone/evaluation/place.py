@@ -10,10 +10,10 @@ import warnings
 from pathlib import Path
 from types import TracebackType
 
-from loadstone import Error
 from loadstone._core import HeldFolder, keep_folder
 from loadstone._files import absolute
 from loadstone._kept import LeftBehind
+from loadstone.errors import Error
 
 PATIENCE = 10.0
 """Seconds in which a run that was given up must have let go of its tree."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from loadstone import Error
 from loadstone._units import size
 from loadstone._values import MOST
+from loadstone.errors import Error
 from loadstone.model import Model
 
 if TYPE_CHECKING:

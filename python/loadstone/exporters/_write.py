@@ -12,11 +12,11 @@ from numbers import Real
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, cast
 
-from loadstone import Error, _entries
+from loadstone import _entries
 from loadstone._files import aside, refuse
 from loadstone._scratch import scratch
 from loadstone._text import refuse_no_text, visible
-from loadstone.errors import OptionError
+from loadstone.errors import Error, OptionError
 from loadstone.exporters._load import READ, WRITE, Job, Load, digest
 from loadstone.model import Model, Portrait, compare, portrait
 from loadstone.model.description import bytes_text

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-from loadstone import Error
+from loadstone.errors import Error
 from loadstone.exporters._load import READ, Direction, Job, Load, Piece, percents, size_percents, unmoved
 from loadstone.model.description import bytes_text
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import shlex
 
-from loadstone import Error
+from loadstone.errors import Error
 from loadstone.exporters._load import READ, Direction, Job, Load, Piece, size_percents, unmoved
 from loadstone.model.description import bytes_text
 

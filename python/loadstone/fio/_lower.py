@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
-from loadstone import Error
 from loadstone._files import absolute
 from loadstone._values import is_null
 from loadstone.content import Content
+from loadstone.errors import Error
 from loadstone.fio._calls import plan_of_calls
 from loadstone.fio._extent import Part, amount_of, base_of, part_of, pieces_of
 from loadstone.fio._job import Load, read_jobs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from loadstone import Error
+from loadstone.errors import Error
 
 
 def missing(path: str, root: str) -> list[str]:

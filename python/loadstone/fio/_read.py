@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from loadstone import Error
 from loadstone._kept import warn_of_environment
+from loadstone.errors import Error
 from loadstone.fio._keys import ALIASES, BARE, KEYS, OF_ENGINES, REFUSED, USED
 
 # Jobs of one file; more than a plan has workers.

@@ -17,11 +17,11 @@ from loadstone.model._model import CELL_BITS, Link, Marginal, Model, Phase, Tall
 
 if TYPE_CHECKING:
     from loadstone.model._changes import change_points, find_boundaries, pelt
-    from loadstone.model._check import Portrait, check, compare, picture, portrait, unit, verdict
+    from loadstone.model._check import Portrait, check, compare, portrait, unit, verdict
     from loadstone.model._compare import classes, diff, distances, nearest, shares
     from loadstone.model._feature import NONE, Feature, Requests, feature, load_features
     from loadstone.model._formula import Fit, Slice, approximated, fits, slices
-    from loadstone.model._plot import plot_over_time
+    from loadstone.model._plot import picture, plot_over_time
     from loadstone.model._target import Step, refine
     from loadstone.model.description import features, plot
     from loadstone.model.description import summary as describe
@@ -103,7 +103,7 @@ _HOMES = {
     "histogram": ("histograms", "histogram"),
     "load_features": ("_feature", "load_features"),
     "nearest": ("_compare", "nearest"),
-    "picture": ("_check", "picture"),
+    "picture": ("_plot", "picture"),
     "plot": ("description", "plot"),
     "portrait": ("_check", "portrait"),
     "refine": ("_target", "refine"),

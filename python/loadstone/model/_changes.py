@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from loadstone import Error
+from loadstone.errors import Error
 from loadstone.model._model import Model, fit
 from loadstone.trace import Options
 from loadstone.trace.options import Paths, Progress
@@ -39,7 +39,8 @@ own."""
 def change_points(model: Model, *, penalty: float = 1.0) -> list[float]:
     """Times (seconds from the start) at which a model's load changes, ascending; the start is none.
 
-    The model should be as fine as :data:`FINE` makes it. A ``penalty`` above 1 finds fewer changes.
+    The model should be as fine as :data:`FINE` makes it. A ``penalty`` above 1 finds fewer changes. Raises
+    ``Error`` where the penalty is not above 0.
     """
     if not penalty > 0:
         raise Error(f"a penalty of {penalty:g} would find a change everywhere; it must be above 0")
@@ -142,7 +143,11 @@ def find_boundaries(
     trace: Options | None = None,
     progress: Progress | None = None,
 ) -> list[float]:
-    """Times (s) at which the load of a trace changes: :func:`change_points` of a fine model of it."""
+    """Times (s) at which the load of a trace changes: :func:`change_points` of a fine model of it.
+
+    The other parameters are those of :func:`fit`, and so are its errors; raises ``Error``, too, where the
+    penalty is not above 0.
+    """
     # Stack distances grow with the footprint, which is no change of the load.
     named = any("reuse_distance" in dimension for dimension in dimensions)
     without = () if named else ("reuse_distance",)

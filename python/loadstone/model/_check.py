@@ -23,17 +23,16 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from loadstone import Error, _core, _pictures
+from loadstone import _core
 from loadstone._text import one_line
+from loadstone.errors import Error
 from loadstone.model._fiolog import gathered
 from loadstone.model._model import Model
-from loadstone.trace import Options, Path
+from loadstone.trace import Options
 from loadstone.trace.options import Paths, Progress, options_json, paths_list
 
 if TYPE_CHECKING:
@@ -174,7 +173,11 @@ def check(
     options: Options | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """How closely requests of a model match a trace; :func:`compare` describes the result."""
+    """How closely requests of a model match a trace; :func:`compare` describes the result.
+
+    ``seed`` is that of the draw. Raises ``Error`` where the trace has other kinds of requests than the model
+    draws, and ``TraceError`` where it cannot be read.
+    """
     real = portrait(model, trace, options=options, progress=progress)
     return compare(model, real, portrait(model, seed=seed, progress=progress))
 
@@ -409,39 +412,3 @@ def _policies(trace: Portrait, drawn: Portrait) -> dict[str, dict[str, Any]]:
                 "drawn": [made[size] for size in sizes],
             }
     return found
-
-
-def picture(found: dict[str, Any], out: Path, *, force: bool = False, title_text: str = "") -> None:
-    """Draws both miss-ratio curves over linear and geometric sizes; the ending chooses the format."""
-    _pictures.ready()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    from loadstone.model.description import bytes_text, save_figure
-
-    path = FilePath(os.fspath(out))
-    if path.exists() and not force:
-        raise Error(f"{path}: the file exists; choose another name, or overwrite it with `force`")
-    figure = Figure(figsize=(11, 4), layout="constrained")
-    FigureCanvasAgg(figure)
-    curves = found["miss_ratio"]
-    for i, scale in enumerate(("linear", "log")):
-        axes = figure.add_subplot(1, 2, i + 1)
-        axes.plot(curves["sizes"], curves["trace"], color="#0072B2", label="trace")
-        axes.plot(curves["sizes"], curves["drawn"], color="#D55E00", linestyle="--", label="drawn")
-        if scale == "log":
-            axes.set_xscale("log", base=16)
-        else:
-            # Ticks at whole powers of two, at most eight of them.
-            most = max(curves["sizes"][-1], BLOCK)
-            step = 1 << (most // 8).bit_length()
-            axes.set_xticks(range(0, most + 1, step))
-        axes.set_ylim(0, 1.02)
-        axes.xaxis.set_major_formatter(lambda x, _: bytes_text(round(x)))
-        axes.tick_params(labelsize=8)
-        axes.set_xlabel("size of an LRU cache", fontsize=9)
-        axes.set_ylabel("miss ratio of 4 KiB blocks", fontsize=9)
-        axes.legend(fontsize=8)
-    off = f"{curves['mean']:.3f} apart on average, {curves['max']:.3f} at most"
-    figure.suptitle(f"{_pictures.plain(title_text)}: {off}" if title_text else off, fontsize=11)
-    save_figure(figure, path, force)

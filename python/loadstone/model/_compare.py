@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from loadstone import Error
+from loadstone.errors import Error
 from loadstone.model._check import Numbers, apart, unit
 from loadstone.model._model import Model
 from loadstone.model.histograms import histogram, numbers_of
@@ -97,7 +97,8 @@ def diff(a: Model, b: Model) -> dict[str, Any]:
 
     ``first`` and ``second``: :func:`shares` of each. ``dimensions``: for each that both have ``ks`` (0 to 1),
     ``wasserstein`` in its ``unit`` and ``of_mean`` (``None`` for names). ``only``: dimensions that one of
-    them has. ``joint``: total variation, ``None`` where the rules differ.
+    them has. ``joint``: total variation, ``None`` where the rules differ. Raises ``Error`` where the tables
+    of a model form a chain.
     """
     both = [name for name in a.dimensions if name in b.dimensions]
     rows = []
@@ -128,7 +129,10 @@ def _joint(a: Model, b: Model) -> float | None:
 
 
 def distances(models: Sequence[Model]) -> Floats:
-    """The distance of each model to each: a symmetric matrix, 0 (alike) to 1."""
+    """The distance of each model to each: a symmetric matrix, 0 (alike) to 1.
+
+    Raises ``Error`` where two have no dimension in common.
+    """
     import numpy as np
 
     numbers = [{name: _numbers(model, name) for name in model.dimensions} for model in models]
@@ -150,8 +154,10 @@ def distances(models: Sequence[Model]) -> Floats:
 def classes(apart: Floats, count: int | None = None) -> list[int]:
     """The class of each model, numbered from 0 in order of appearance.
 
-    Classes are joined as long as their members are nearest on average (UPGMA); ``count`` classes are left,
-    or as many as there were before the joint that was farthest beyond the one before it.
+    Classes are joined as long as their members are nearest on average (UPGMA); ``count`` classes are left, or
+    as many as there were before the joint that was farthest beyond the one before it. ``apart``: shape
+    (models, models), as :func:`distances` returns it. Raises ``Error`` where ``count`` is below 1 or above
+    the number of models.
     """
     import numpy as np
 
@@ -183,6 +189,9 @@ def classes(apart: Floats, count: int | None = None) -> list[int]:
 
 
 def nearest(model: Model, known: Mapping[str, Model]) -> list[tuple[str, float]]:
-    """Known models by their distance to one, the nearest first."""
+    """Known models by their distance to one, the nearest first.
+
+    Raises ``Error`` where one has no dimension in common with it.
+    """
     apart = distances([model, *known.values()])[0, 1:]
     return sorted(zip(known, apart.tolist(), strict=True), key=lambda pair: pair[1])

@@ -23,7 +23,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from loadstone import Error, _core, _entries
+from loadstone import _core, _entries
+from loadstone.errors import Error
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,7 +78,11 @@ class Feature:
     function: Callable[..., Any]
 
     def start(self) -> Callable[..., Ints]:
-        """What computes its numbers in one stream, from the columns."""
+        """What computes its numbers in one stream, from the columns.
+
+        The function that is returned raises ``Error`` where the user's function fails, or returns anything
+        but one whole number from -2^63 to 2^63 - 1 for each request.
+        """
         import inspect
 
         import numpy as np
@@ -133,8 +138,8 @@ def feature(
 
     ``unit`` is that of its numbers (``byte`` and ``ns`` are written as people read them), ``signed`` says
     that they may be negative, ``rule`` is their bucket rule where none is asked for (``log2:SUB``,
-    ``linear:WIDTH``,
-    ``exact+log2:SUB``, ``category``). The name is the function's unless given.
+    ``linear:WIDTH``, ``exact+log2:SUB``, ``category``). The name is the function's unless given. Raises
+    ``Error`` where the unit, the rule or the name cannot be used.
     """
 
     def decorate(function: Callable[..., Any]) -> Feature:
@@ -146,7 +151,10 @@ def feature(
 
 
 def load_features(path: str) -> list[str]:
-    """Runs a Python file and answers the names of the features it defines, as dimensions are named."""
+    """Runs a Python file and answers the names of the features it defines, as dimensions are named.
+
+    Raises ``Error`` where the file cannot be read, fails when run, or defines no feature or one twice.
+    """
     import runpy
 
     try:

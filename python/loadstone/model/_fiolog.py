@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from loadstone import Error
+from loadstone.errors import Error
 
 # Milliseconds, latency in ns, direction, bytes, offset and priority: HOWTO, "Log file formats".
 _LINE = re.compile(rb"\d+, \d+, [012], \d+(, \d+)?, (0x)?[0-9a-f]+$")

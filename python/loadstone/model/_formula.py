@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from loadstone import Error
 from loadstone._continuous import continuous
 from loadstone._scratch import scratch
+from loadstone.errors import Error
 from loadstone.model.families import shares
 
 if TYPE_CHECKING:
@@ -232,7 +232,8 @@ def fits(slice_: Slice, distributions: Sequence[str] = ()) -> list[Fit]:
     """All families that can be fitted to a slice, the nearest first.
 
     ``distributions`` names the families; by default all of the thesis and the two-phase hyper-exponential.
-    Continuous distributions of scipy.stats that are quick to compute can be named.
+    Continuous distributions of scipy.stats that are quick to compute can be named. Raises ``Error`` where a
+    distribution is unknown.
     """
     usual = {family.name: family for family in _families()}
     names = list(distributions) or [*usual, "erlang", "polynomial"]
@@ -310,7 +311,7 @@ def approximated(
     nearest first, and each that makes the file smaller takes the slice: so a larger error never makes a
     larger file. The smallest file there is of all choices is not looked for. The model comes back as it was
     where no formula makes it smaller. ``distributions``: see :func:`fits`. ``progress(done, total)`` is
-    called with slices.
+    called with slices. Raises ``Error`` where the model is not factored, or a distribution is unknown.
     """
     if not model.chain:
         raise Error("the model is not factored, so its slices are too short for formulas; factor it first")

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
-from loadstone import Error, _core
+from loadstone import _core
+from loadstone.errors import Error
 from loadstone.trace import Options, Path
 from loadstone.trace.options import Paths, Progress, options_json, paths_list
 
@@ -109,7 +110,11 @@ class Model:
 
     @staticmethod
     def load(path: Path) -> Model:
-        """Reads a model file and checks all of it."""
+        """Reads a model file and checks all of it.
+
+        Raises ``TraceError`` where it cannot be opened, and ``ModelError`` where it is damaged or of a newer
+        format.
+        """
         return Model(_core.Model.load(os.fspath(path)))
 
     def save(self, path: Path, *, force: bool = False) -> None:
@@ -206,7 +211,8 @@ class Model:
         ``footprint``: objects so many times as large; what does not go on from other requests or come back to
         places lies farther apart. ``read_share``: reads in reads and writes, above 0 and below 1; the odds
         change by one factor at all times. ``size``: requests so many times as large, rounded to the grain of
-        sizes.
+        sizes. Raises ``Error`` where a factor is not finite or not above 0, or the model has nothing to scale
+        by it.
         """
         asked = {"rate": rate, "footprint": footprint, "read_share": read_share, "size": size}
         plain = {name: float(value) for name, value in asked.items() if value is not None}
@@ -363,7 +369,10 @@ class Model:
     def write_sample(
         self, out: Path, *, seed: int = 0, force: bool = False, progress: Progress | None = None
     ) -> Tally:
-        """Writes a whole generated stream as a trace (Parquet); another format's ending is refused."""
+        """Writes a whole generated stream as a trace (Parquet); another format's ending is refused.
+
+        Raises ``Error`` where the ending is another, or ``out`` exists and ``force`` is not set.
+        """
         ending = os.path.splitext(os.fspath(out))[1][1:].lower()
         if ending in _ENDINGS:
             raise Error(
@@ -387,7 +396,8 @@ def merge(
     ``shifts`` are the seconds after which each begins (0 where not given). The requests of all are drawn and
     fitted together: one load's follow the other's then, and what a request goes on from lies farther back.
     The models must have the same dimensions with the same bucket rules; observed ones that drawn requests do
-    not have (latency, actor, ...) are left out. ``progress(done, total)`` is called with requests.
+    not have (latency, actor, ...) are left out. ``progress(done, total)`` is called with requests. Raises
+    ``Error`` where their dimensions or rules differ.
     """
     moved = [round(shift * 1e9) for shift in shifts]
     return Model(_core.model_merge([model._core for model in models], moved, seed, progress))
@@ -481,17 +491,18 @@ def fit(
     windows then hold ``in_window`` requests on average, 8). Neighbouring windows that hold ``group`` requests
     together (256; 0: each window by itself) are compared and merged: ``merge`` is ``none``, ``adjacent`` or
     ``all``; ``distance`` is ``marginals``, ``tv`` or ``max-cell``; those whose distance beyond chance is at
-    most ``threshold`` share a matrix, and there are at most ``max_matrices``.
-    ``dimensions`` replace or add to the default ones, written as ``size=log2:4`` or ``given:previous(op)``;
-    those of them in ``without`` are left out, with ``only`` all of them. With ``think`` the model draws
-    think times too, so that it can be run in order of dependencies; the trace must have latencies.
-    ``offset_rule`` is ``near``, ``jump`` or ``region``; jumps up to ``far`` bytes (one region) are near; an
-    object has about ``regions`` regions. ``boundaries`` are times in seconds at which phases begin,
-    ascending, each taken to the start of its window; with them nothing is compared, and all windows between
-    two share a matrix. With ``cell_bits`` the model is factored (:meth:`Model.factored`). ``small`` is for
-    a model of about a hundredth of the trace's size that keeps what LRU caches miss: it is factored, and
-    has longer windows, wider regions and fewer matrices, wherever nothing else is asked for.
-    ``trace`` says how the trace is read. ``progress(done, total)`` is called with bytes.
+    most ``threshold`` share a matrix, and there are at most ``max_matrices``. ``dimensions`` replace or add
+    to the default ones, written as ``size=log2:4`` or ``given:previous(op)``; those of them in ``without``
+    are left out, with ``only`` all of them. With ``think`` the model draws think times too, so that it can be
+    run in order of dependencies; the trace must have latencies. ``offset_rule`` is ``near``, ``jump`` or
+    ``region``; jumps up to ``far`` bytes (one region) are near; an object has about ``regions`` regions.
+    ``boundaries`` are times in seconds at which phases begin, ascending, each taken to the start of its
+    window; with them nothing is compared, and all windows between two share a matrix. With ``cell_bits`` the
+    model is factored (:meth:`Model.factored`). ``small`` is for a model of about a hundredth of the trace's
+    size that keeps what LRU caches miss: it is factored, and has longer windows, wider regions and fewer
+    matrices, wherever nothing else is asked for. ``trace`` says how the trace is read. ``progress(done,
+    total)`` is called with bytes. Raises ``OptionError`` or ``Error`` where an option has no meaning here or
+    excludes another, and ``TraceError`` where the trace cannot be read or has no requests.
     """
     if in_window is not None and not 0 <= in_window < float("inf"):
         raise Error(f"in_window {in_window}: how many requests a window should hold is a number from 0 on")

@@ -1,5 +1,5 @@
 """Pictures of a model over time: phases and their boundaries, a dimension over time, two dimensions
-jointly."""
+jointly; and of what caches miss of it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,18 @@ from collections.abc import Sequence
 from pathlib import Path as FilePath
 from typing import Any
 
-from loadstone import Error, _pictures
+from loadstone import _pictures
+from loadstone.errors import Error
+from loadstone.model._check import BLOCK
 from loadstone.model._model import Model
-from loadstone.model.description import bucket_text, phases_axes, picture_ending, save_figure, title
+from loadstone.model.description import (
+    bucket_text,
+    bytes_text,
+    phases_axes,
+    picture_ending,
+    save_figure,
+    title,
+)
 from loadstone.model.histograms import Histogram, histogram, together
 from loadstone.trace import Path
 
@@ -177,3 +186,41 @@ def _ticks(axis: Any, labels: list[str]) -> None:
     """As many labels as can be read."""
     step = -(-len(labels) // 14)
     axis.set_ticks(range(0, len(labels), step), labels[::step], fontsize=7)
+
+
+def picture(found: dict[str, Any], out: Path, *, force: bool = False, title_text: str = "") -> None:
+    """Draws both miss-ratio curves over linear and geometric sizes; the ending chooses the format.
+
+    ``found`` is what :func:`check` returns. Raises ``Error`` where the ending is no picture's, the file
+    exists and ``force`` is not set, or matplotlib is not installed.
+    """
+    _pictures.ready()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    path = FilePath(os.fspath(out))
+    if path.exists() and not force:
+        raise Error(f"{path}: the file exists; choose another name, or overwrite it with `force`")
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    FigureCanvasAgg(figure)
+    curves = found["miss_ratio"]
+    for i, scale in enumerate(("linear", "log")):
+        axes = figure.add_subplot(1, 2, i + 1)
+        axes.plot(curves["sizes"], curves["trace"], color="#0072B2", label="trace")
+        axes.plot(curves["sizes"], curves["drawn"], color="#D55E00", linestyle="--", label="drawn")
+        if scale == "log":
+            axes.set_xscale("log", base=16)
+        else:
+            # Ticks at whole powers of two, at most eight of them.
+            most = max(curves["sizes"][-1], BLOCK)
+            step = 1 << (most // 8).bit_length()
+            axes.set_xticks(range(0, most + 1, step))
+        axes.set_ylim(0, 1.02)
+        axes.xaxis.set_major_formatter(lambda x, _: bytes_text(round(x)))
+        axes.tick_params(labelsize=8)
+        axes.set_xlabel("size of an LRU cache", fontsize=9)
+        axes.set_ylabel("miss ratio of 4 KiB blocks", fontsize=9)
+        axes.legend(fontsize=8)
+    off = f"{curves['mean']:.3f} apart on average, {curves['max']:.3f} at most"
+    figure.suptitle(f"{_pictures.plain(title_text)}: {off}" if title_text else off, fontsize=11)
+    save_figure(figure, path, force)

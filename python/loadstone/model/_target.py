@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from loadstone import Error
 from loadstone._scratch import scratch
+from loadstone.errors import Error
 from loadstone.model._check import compare, portrait
 from loadstone.model._model import Model, fit
 from loadstone.trace import Options
@@ -113,6 +113,7 @@ def refine(
 
     Where none of :data:`MOST` fits meets it, the best one. ``dimensions`` are those that are given, observed
     or have a rule that must stay, as :func:`fit` takes them. ``progress(step)`` is called after every fit.
+    Raises ``Error`` where ``error`` is not between 0 and 1, and what :func:`fit` and :func:`check` raise.
     """
     if not 0 < error < 1:
         raise Error(f"a target error of {error} makes no sense; it is a share, above 0 and below 1")

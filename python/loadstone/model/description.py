@@ -7,10 +7,11 @@ import os
 from pathlib import Path as FilePath
 from typing import Any
 
-from loadstone import Error, _core, _pictures
+from loadstone import _core, _pictures
 from loadstone._files import aside
 from loadstone._text import one_line
 from loadstone._units import duration, size
+from loadstone.errors import Error
 from loadstone.model._check import unit
 from loadstone.model._model import Marginal, Model
 from loadstone.trace import FLAGS, OPS, Path
@@ -163,7 +164,11 @@ def _plain(marginal: Marginal) -> list[dict[str, int | None]]:
 
 
 def plot(model: Model, out: Path, *, force: bool = False, title_text: str = "") -> None:
-    """Draws phases over time and each marginal; the file's ending chooses the format."""
+    """Draws phases over time and each marginal; the file's ending chooses the format.
+
+    Raises ``Error`` where the ending is no picture's, the file exists and ``force`` is not set, or matplotlib
+    is not installed.
+    """
     _pictures.ready()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

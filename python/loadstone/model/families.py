@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from loadstone import Error
 from loadstone._continuous import continuous
+from loadstone.errors import Error
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,7 +83,8 @@ def shares(family: str, parameters: Sequence[float], first: Ints, last: Ints) ->
     """How likely each bucket is, in any unit: probabilities, or the height of a polynomial.
 
     Buckets hold the whole numbers from ``first`` to ``last`` and ascend. ``polynomial`` takes coefficients,
-    the highest power first, of the bucket's place from 0 (the first) to 1 (the last); below 0 it is 0.
+    the highest power first, of the bucket's place from 0 (the first) to 1 (the last); below 0 it is 0. Raises
+    ``Error`` where the family is unknown, or does not take these parameters.
     """
     import numpy as np
 

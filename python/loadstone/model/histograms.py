@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from loadstone import Error
+from loadstone.errors import Error
 from loadstone.model._check import Numbers, apart
 from loadstone.model._model import Model, as_table
 
@@ -107,7 +107,7 @@ class Histogram:
         return self._with(self.first[keep], self.last[keep], self.counts[keep])
 
     def normalised(self) -> Histogram:
-        """Shares that add up to 1."""
+        """Shares that add up to 1. Raises ``Error`` where there is no request."""
         if self.total <= 0:
             raise Error("there is no request in this histogram, so there are no shares")
         return self._with(self.first, self.last, self.counts / self.total)
@@ -243,6 +243,8 @@ def histogram(model: Model, matrix: int | None = None, *, observed: str | None =
     """The joint histogram of a model, of all its matrices or of one.
 
     Dimensions that are only observed are not in it: each has a table of its own, which ``observed`` names.
+    Raises ``Error`` where there is no such matrix or observed dimension, or the tables of the model form a
+    chain.
     """
     import numpy as np
 

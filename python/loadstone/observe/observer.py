@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loadstone import Error, _core
+from loadstone import _core
+from loadstone.errors import Error
 
 
 @dataclass(frozen=True)

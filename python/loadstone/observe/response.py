@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from loadstone import Error
 from loadstone._arrow import AsArrow
+from loadstone.errors import Error
 from loadstone.observe.metrics import ENGINE, METRICS
 
 NONE = -(2**63)

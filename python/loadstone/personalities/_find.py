@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from loadstone import Error
+from loadstone.errors import Error
 from loadstone.personalities._head import Personality, read_head
 
 _FOLDER = Path(__file__).parent

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadstone import Error
+from loadstone.errors import Error
 
 _TITLE = re.compile(r"([a-z0-9]+(?:-[a-z0-9]+)*): (\S.*)")
 _FIELD = re.compile(r"(From|Mix|Scale): (\S.*)")

@@ -7,10 +7,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from loadstone import Error
 from loadstone._files import absolute
 from loadstone._units import size as shown
 from loadstone._values import is_null
+from loadstone.errors import Error
 from loadstone.personalities._head import Personality
 from loadstone.plan.options import Place, RunOptions
 from loadstone.plan.surroundings import size_of
@@ -175,9 +175,11 @@ def prepared(name: str, on: Place | None, options: RunOptions) -> tuple[str, dic
 
 
 def _plan(personality: Personality, variables: Mapping[str, str]) -> Mapping[str, Any]:
-    from loadstone.workload.filebench import lower_filebench
+    # Imported late: the grammar's library is not needed to list what there is.
+    from loadstone import wml
 
-    return lower_filebench(personality.path, "null:", RunOptions(variables=variables)).plans[0]
+    script = wml.parse(personality.path.read_bytes(), str(personality.path))
+    return wml.interpret(script, wml.Settings("null:", RunOptions(variables=variables))).plans[0]
 
 
 def _mean(value: Any, laws: Mapping[str, Mapping[str, Any]]) -> float:

@@ -8,8 +8,9 @@ import os
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from loadstone import Error, _core
+from loadstone import _core
 from loadstone._files import absolute
+from loadstone.errors import Error
 from loadstone.plan.kinds import kind_of
 from loadstone.trace import Options
 from loadstone.trace.options import options_json

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from loadstone import Error, _core
+from loadstone import _core
 from loadstone._files import absolute
-from loadstone.errors import OptionError, PlanError
+from loadstone.errors import Error, OptionError, PlanError
 from loadstone.plan.kinds import refuse_others
 from loadstone.plan.options import NOTHING, Place, RunOptions
 from loadstone.plan.over import over

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from loadstone import Error
-from loadstone.errors import OptionError
+from loadstone.errors import Error, OptionError
 
 Kind = Literal["trace", "model", "plan", "script", "jobs", "benchmark", "suite", "name"]
 """Of what is run or replayed; a name is that of a uniform load."""

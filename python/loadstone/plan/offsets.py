@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from loadstone import Error, _values
-from loadstone.errors import OptionError
+from loadstone import _values
+from loadstone.errors import Error, OptionError
 
 # A request can move no more, see crates/plan.
 _MOST = 1 << 28

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from loadstone import Error, _core, _values
-from loadstone.errors import OptionError
+from loadstone import _core, _values
+from loadstone.errors import Error, OptionError
 
 if TYPE_CHECKING:
     from loadstone.content import Content

@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-from loadstone import Error
 from loadstone._files import absolute
+from loadstone.errors import Error
 from loadstone.plan.kinds import Unused
 from loadstone.plan.options import RunOptions
 from loadstone.plan.steering import steady_of

@@ -8,12 +8,11 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import loadstone
-from loadstone import Error, _core
+from loadstone import _core
 from loadstone._files import absolute
 from loadstone._text import is_text, refuse_no_text
 from loadstone.content import Content
-from loadstone.errors import PlanError
+from loadstone.errors import Error, PlanError
 from loadstone.plan.words import in_words
 from loadstone.verification import Verify, check_state
 
@@ -85,7 +84,7 @@ def own_files(paths: Iterable[str]) -> list[str]:
 
     Those of Loadstone itself are left out, and names that are no text, which no plan can have.
     """
-    package = os.path.dirname(os.path.abspath(loadstone.__file__)) + os.sep
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
     found = dict.fromkeys(absolute(path) for path in paths)
     return [path for path in found if not path.startswith(package) and is_text(path)]
 

@@ -7,8 +7,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from loadstone import Error, _core
-from loadstone.errors import PlanError
+from loadstone import _core
+from loadstone.errors import Error, PlanError
 from loadstone.plan.words import in_words
 
 

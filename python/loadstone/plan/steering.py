@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from loadstone import Error, _values
-from loadstone.errors import OptionError
+from loadstone import _values
+from loadstone.errors import Error, OptionError
 
 SAMPLED = {"iops": "requests", "bw": "bytes", "lat": "latency"}
 """What a steady state is of, by the name in options and job files."""

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from loadstone import Error, _values
-from loadstone.errors import OptionError
+from loadstone import _values
+from loadstone.errors import Error, OptionError
 from loadstone.plan.options import Cache, RunOptions
 
 _SHARE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)x-ram", re.A)
@@ -48,7 +48,10 @@ def memory_share(text: str) -> float | None:
 
 
 def memory_size(text: str, limit: int | None = None) -> int | None:
-    """Bytes of ``2x-ram``, of the memory that :func:`memory` finds; None where a text says no such thing."""
+    """Bytes of ``2x-ram``, of the memory that :func:`memory` finds; None where a text says no such thing.
+
+    Raises ``Error`` where the memory cannot be found out, or the size is 2^63 bytes and more.
+    """
     share = memory_share(text)
     return None if share is None else of_memory(share, limit)
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from loadstone import Error
 from loadstone._core import MARK
 from loadstone._files import absolute
 from loadstone._values import is_null
+from loadstone.errors import Error
 from loadstone.plan.kinds import Unused
 from loadstone.plan.options import Place, RunOptions
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from loadstone import Error, _core
+from loadstone import _core
+from loadstone.errors import Error
 from loadstone.plan.facts import look
 from loadstone.plan.targets import used
 from loadstone.plan.variables import draw

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loadstone import Error
 from loadstone._core import open_regular
 from loadstone.bundle import Bundle, Ops, Series
 from loadstone.bundle.check import damaged
 from loadstone.bundle.codes import OTHER, errno_name
 from loadstone.bundle.figures import not_written_back
+from loadstone.errors import Error
 from loadstone.observe.metrics import METRICS
 from loadstone.observe.response import response_parameters
 from loadstone.report import view

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-import loadstone
+from loadstone._core import __version__
 from loadstone._extras import need
 from loadstone._files import aside
 from loadstone._text import visible
@@ -122,7 +122,7 @@ def render(page: Page, script: str | None = None) -> str:
         "js": _asset("page.js"),
         # The end tag may stand in a string of the script, where HTML would still see it.
         "plotly": script.replace("</script", "<\\/script"),
-        "version": loadstone.__version__,
+        "version": __version__,
     }
     return environment.from_string(_asset("page.html.j2")).render(values)
 

@@ -19,10 +19,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from loadstone import Error, _core
+from loadstone import _core
 from loadstone._scratch import scratch
 from loadstone._values import is_null
-from loadstone.errors import OptionError
+from loadstone.errors import Error, OptionError
 from loadstone.plan import parts, targets
 from loadstone.plan.options import NOTHING, Place, RunOptions
 from loadstone.plan.rehearsal import rehearse

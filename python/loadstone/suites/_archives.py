@@ -10,8 +10,9 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-from loadstone import Error, _core
+from loadstone import _core
 from loadstone._files import absolute, aside, make_folders
+from loadstone.errors import Error
 from loadstone.suites._build import Builder, Files, Op, Phase, Settings, SuitePlans, fixed
 from loadstone.suites._needs import Work
 from loadstone.suites._suite import Suite

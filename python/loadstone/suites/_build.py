@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from loadstone import Error
 from loadstone._values import is_null
+from loadstone.errors import Error
 from loadstone.fio import Plans
 from loadstone.plan import targets
 from loadstone.plan.options import NOTHING, Cache, Place, RunOptions

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loadstone import Error
+from loadstone.errors import Error
 from loadstone.suites._build import Builder, Files, Op, Phase, Settings, SuitePlans, drawn, fixed
 from loadstone.suites._needs import size_text
 from loadstone.suites._suite import Suite

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from loadstone import Error, _values
-from loadstone.errors import OptionError
+from loadstone import _values
+from loadstone.errors import Error, OptionError
 
 T = TypeVar("T")
 

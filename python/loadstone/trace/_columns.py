@@ -8,8 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from loadstone import Error
-from loadstone.errors import OptionError
+from loadstone.errors import Error, OptionError
 from loadstone.trace.options import Path
 
 _NAMES = ("time", "offset", "size", "latency", "op", "object", "actor")
@@ -28,6 +27,8 @@ def columns_from_text(
     ``COLUMN`` is a position from 0 or a name in the header line. ``values`` gives for every op its
     values in the op column, such as ``{"read": ["R"], "write": ["W"]}``; ``more`` are the other keys
     of the map (``separator``, ``skip``, ``comment``, ``origin``, ``every``).
+
+    Raises ``OptionError`` where a part is no column, or one is named twice.
 
     >>> columns_from_text("time=0:us,op=1", {"read": ["0"], "write": ["1"]})["time"]
     {'at': 0, 'unit': 'us'}
@@ -57,7 +58,10 @@ _MOST_DOTS = 1000
 
 
 def columns_from_file(path: Path) -> dict[str, Any]:
-    """The column map in a TOML or JSON file, with the keys of ``docs/reference/formats/trace.md``."""
+    """The column map in a TOML or JSON file, with the keys of ``docs/reference/formats/trace.md``.
+
+    Raises ``OSError`` where it cannot be read, and ``Error`` where it is no column map.
+    """
     import tomllib
 
     with open(path, "rb") as file:

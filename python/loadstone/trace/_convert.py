@@ -29,8 +29,10 @@ def convert(
     only when it is whole; an existing one is kept unless ``force``. ``progress(done, total)`` is called with
     bytes from time to time.
 
-    What another tool's format cannot express is counted under ``losses`` of the answer, and ``output`` is
-    the file that was written: blktrace's has the number of a CPU at its end.
+    What another tool's format cannot express is counted under ``losses`` of the answer, and ``output`` is the
+    file that was written: blktrace's has the number of a CPU at its end. Raises ``TraceError`` where the
+    trace cannot be read or ``out`` exists and ``force`` is not set, and ``OptionError`` for an unknown format
+    or a level of one that is not compressed.
     """
     if to is None:
         ending = os.path.splitext(os.fspath(out))[1].removeprefix(".").lower()

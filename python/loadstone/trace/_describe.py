@@ -13,9 +13,10 @@ def describe(paths: Paths, *, progress: Progress | None = None, **options: Unpac
     """Reads a trace once and says what is in it, in bounded memory.
 
     The result has ``requests``, ``span_ns``, ``requests_per_s``, ``bytes``, ``read_share``,
-    ``read_bytes_share``, ``ops``, ``size``, ``common_sizes``, ``interarrival_ns``, ``jump``,
-    ``latency_ns``, ``footprint``, ``popularity``, ``objects``, ``busiest``, ``flags``, ``rate`` and
-    ``info``; ``docs/reference/formats/trace.md`` says what each means.
+    ``read_bytes_share``, ``ops``, ``size``, ``common_sizes``, ``interarrival_ns``, ``jump``, ``latency_ns``,
+    ``footprint``, ``popularity``, ``objects``, ``busiest``, ``flags``, ``rate`` and ``info``;
+    ``docs/reference/formats/trace.md`` says what each means. Raises ``TraceError`` where it cannot be read,
+    and ``OptionError`` for an unknown format.
     """
     found: dict[str, Any] = json.loads(
         _core.trace_describe(paths_list(paths), options_json(**options), progress)
@@ -26,7 +27,8 @@ def describe(paths: Paths, *, progress: Progress | None = None, **options: Unpac
 def summary(paths: Paths, *, progress: Progress | None = None, **options: Unpack[Options]) -> dict[str, Any]:
     """Requests, span and the extent of every object.
 
-    Loadstone's own files carry it in their metadata; other traces are read once.
+    Loadstone's own files carry it in their metadata; other traces are read once. Raises ``TraceError`` where
+    it cannot be read, and ``OptionError`` for an unknown format.
     """
     found: dict[str, Any] = json.loads(
         _core.trace_summary(paths_list(paths), options_json(**options), progress)

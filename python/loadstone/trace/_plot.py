@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path as FilePath
 from typing import Any
 
-from loadstone import Error, _pictures
+from loadstone import _pictures
 from loadstone._files import aside, refuse
+from loadstone.errors import Error
 from loadstone.trace.options import Path
 
 # Okabe and Ito's palette, told apart by colour-blind readers too.
@@ -199,7 +200,11 @@ def figure(found: dict[str, Any], title: str) -> Any:
 
 
 def plot(found: dict[str, Any], out: Path, *, title: str = "trace", force: bool = False) -> None:
-    """Draws a description into a PNG, SVG or PDF file, as its ending says."""
+    """Draws a description into a PNG, SVG or PDF file, as its ending says.
+
+    ``found`` is what :func:`describe` returns. Raises ``Error`` where the ending is another, the file exists
+    and ``force`` is not set, or matplotlib is not installed.
+    """
     target = FilePath(out)
     ending = target.suffix.lower().lstrip(".")
     if ending not in ("png", "svg", "pdf"):

@@ -42,7 +42,11 @@ class Reader:
     """A trace being read: iterate over it for Arrow record batches in time order."""
 
     def __init__(self, paths: Paths, **options: Unpack[Options]) -> None:
-        """Opens a trace."""
+        """Opens a trace.
+
+        Raises ``TraceError`` where it cannot be read or its format is not recognised, and ``OptionError`` for
+        an unknown format.
+        """
         self._reader = _core.TraceReader(paths_list(paths), options_json(**options))
 
     def __iter__(self) -> Iterator[RecordBatch]:

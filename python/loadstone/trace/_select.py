@@ -7,8 +7,9 @@ import os
 from collections.abc import Sequence
 from typing import Any, Unpack
 
-from loadstone import Error, _core
+from loadstone import _core
 from loadstone._text import refuse_no_text
+from loadstone.errors import Error
 from loadstone.trace.options import Options, Path, Paths, Progress, options_json, paths_list
 
 
@@ -33,11 +34,12 @@ def select(
     """Writes a part of a trace to Parquet and returns its ``requests``, ``dropped`` and ``spans_ns``.
 
     ``start`` and ``end`` are seconds, ``end`` excluded; ``objects`` are names or ids. At most one of
-    ``plateaus``, ``valleys`` and ``sample`` chooses among windows of ``window`` seconds: those whose
-    request rate is at or above the quantile ``plateaus`` (0 to 1) of all windows' rates, at or below
-    the quantile ``valleys``, or ``sample`` windows at random. Adjacent windows are joined. Times stay
-    as they are unless ``rebase``, which closes the gaps and starts at 0. Object ids stay.
-    ``level`` is zstd's, 1 to 22 (9).
+    ``plateaus``, ``valleys`` and ``sample`` chooses among windows of ``window`` seconds: those whose request
+    rate is at or above the quantile ``plateaus`` (0 to 1) of all windows' rates, at or below the quantile
+    ``valleys``, or ``sample`` windows at random. Adjacent windows are joined. Times stay as they are unless
+    ``rebase``, which closes the gaps and starts at 0. Object ids stay. ``level`` is zstd's, 1 to 22 (9).
+    Raises ``Error`` where more than one of these is given, ``TraceError`` where the trace cannot be read, and
+    ``OptionError`` for an unknown format.
     """
     picks: list[Any] = []
     if plateaus is not None:

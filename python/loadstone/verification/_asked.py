@@ -8,8 +8,8 @@ import stat
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from loadstone import Error
 from loadstone._files import absolute
+from loadstone.errors import Error
 
 Verify = TypedDict("Verify", {"unit": int, "state": str, "from": str}, total=False)
 """``verify`` of a plan: ``unit``, bytes of what is told apart; ``state``, where what is known is kept;

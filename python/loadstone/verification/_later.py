@@ -7,8 +7,9 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from loadstone import Error, _core
+from loadstone import _core
 from loadstone._files import absolute
+from loadstone.errors import Error
 from loadstone.verification._told import Verified
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from loadstone import Error
 from loadstone._core import open_regular
+from loadstone.errors import Error
 from loadstone.plan.actions import Print
 from loadstone.wml import _ast as ast
 from loadstone.wml._errors import shown

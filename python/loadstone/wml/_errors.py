@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from loadstone import Error
+from loadstone.errors import Error
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 # Longer lines are shown around the place that matters.

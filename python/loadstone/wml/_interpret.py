@@ -11,12 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from loadstone import Error, __version__
-from loadstone._core import open_regular
+from loadstone._core import __version__, open_regular
 from loadstone._files import absolute
 from loadstone._text import meant
 from loadstone._values import is_null
-from loadstone.errors import OptionError
+from loadstone.errors import Error, OptionError
 from loadstone.plan.actions import FIGURES, Action, Beside, Dump, Figure, Print, RunPlan, Shell, Wait, Window
 from loadstone.plan.options import NOTHING, RunOptions
 from loadstone.plan.surroundings import steps_of
@@ -24,8 +23,7 @@ from loadstone.wml import _ast as ast
 from loadstone.wml._errors import Remark, WmlError, shown
 from loadstone.wml._interpretation import Interpretation
 from loadstone.wml._lower import Ground, Lowering, State
-from loadstone.wml._parse import Script, check_names, parse
-from loadstone.wml._program import Definition
+from loadstone.wml._parse import Definition, Script, check_names, parse
 from loadstone.wml._scope import Drawn, Plain, Scope, read, said
 from loadstone.wml._words import COMMANDS, canonical
 

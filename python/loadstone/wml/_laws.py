@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from loadstone import Error, _entries
+from loadstone import _entries
 from loadstone._continuous import continuous
 from loadstone._text import meant
+from loadstone.errors import Error
 from loadstone.wml._errors import NOWHERE, Refused, listed, shown
 from loadstone.wml._literals import literal
 from loadstone.wml._words import CVARS, LISTS

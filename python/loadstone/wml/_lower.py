@@ -13,10 +13,10 @@ from loadstone._files import absolute
 from loadstone.wml import _ast as ast
 from loadstone.wml._errors import Remark, shown
 from loadstone.wml._machines import Machine, disk, machines, threads
-from loadstone.wml._parse import Script
-from loadstone.wml._places import Single, possible, single
+from loadstone.wml._parse import Definition, Script
+from loadstone.wml._places import Single, single
 from loadstone.wml._positions import Positions
-from loadstone.wml._program import Definition, FileSet, Programs, aim, emit
+from loadstone.wml._program import FileSet, Programs, aim, emit, possible
 from loadstone.wml._scope import Scope
 from loadstone.wml._slots import Made, Slots, every, spread
 from loadstone.wml._vary import Reader, Variables

@@ -8,9 +8,9 @@ from typing import Any
 
 from loadstone.wml import _ast as ast
 from loadstone.wml._errors import listed, shown
-from loadstone.wml._parse import Script
+from loadstone.wml._parse import Definition, Script
 from loadstone.wml._places import RAW
-from loadstone.wml._program import ACTS, Definition, FileSet, Programs
+from loadstone.wml._program import ACTS, FileSet, Programs
 from loadstone.wml._scope import Scope
 from loadstone.wml._slots import Made, every
 from loadstone.wml._vary import Reader, Variables

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from loadstone.wml import _ast as ast
 from loadstone.wml import _check
@@ -59,6 +59,14 @@ class Script:
     def warning(self, node: ast.Node, what: str) -> Remark:
         """A warning about a node."""
         return Remark(self.source, node.at, what)
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A definition, and the script that it stands in."""
+
+    script: Script
+    node: Any
 
 
 def parse(text: str | bytes, name: str = "<script>", *, whole: bool = True) -> Script:

@@ -8,7 +8,7 @@ from typing import Any
 
 from loadstone import _core
 from loadstone.wml._errors import shown
-from loadstone.wml._program import Definition
+from loadstone.wml._parse import Definition
 from loadstone.wml._scope import Scope
 from loadstone.wml._vary import Reader, Variables
 

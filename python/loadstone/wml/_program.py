@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loadstone._text import meant
 from loadstone.wml import _ast as ast
-from loadstone.wml._errors import Remark, shown
-from loadstone.wml._parse import Script
+from loadstone.wml._errors import Remark, listed, shown
+from loadstone.wml._parse import Definition, Script
+from loadstone.wml._places import RAW, Single
+from loadstone.wml._positions import Positions
 from loadstone.wml._scope import Scope
 from loadstone.wml._slots import SLOTS, Made, every
 from loadstone.wml._vary import Reader, Variables
 from loadstone.wml._words import FlowopWord, flowop_word
-
-if TYPE_CHECKING:
-    from loadstone.wml._places import Single
-    from loadstone.wml._positions import Positions
 
 ACTS: Mapping[str, str] = {
     "read": "read",
@@ -84,14 +82,6 @@ NESTED = 64
 
 MOST = 100_000
 """Flowops of all threads together, those within composite ones counted at each call."""
-
-
-@dataclass(frozen=True)
-class Definition:
-    """A definition, and the script that it stands in."""
-
-    script: Script
-    node: Any
 
 
 @dataclass(frozen=True)
@@ -272,6 +262,24 @@ class Programs:
         if (repeated := times.value("iters", 1)) != 1:
             op["times"] = repeated
         return Made(op, script, flowop, prefix, inner)
+
+
+def possible(made: Sequence[Made], sets: Mapping[str, FileSet], given_up: frozenset[str]) -> None:
+    """Refuses what cannot be done with single files and devices, and writes to those that nobody gave up."""
+    there = {found.plan["id"]: found.single for found in sets.values()}
+    words = {act: word for word, act in ACTS.items()}
+    for one in every(made):
+        place = there.get(one.op.get("set", ""))
+        if place is None:
+            continue
+        if one.act not in RAW:
+            what = f"flowop {one.node.type} cannot be done with {shown(place.path)}, which is a {place.kind}"
+            help = f"{listed(sorted(words[act] for act in RAW))} can"
+            raise one.script.error(one.node, what, help=help)
+        if one.act in ("write", "write_whole") and place.path not in given_up:
+            what = f"flowop {one.node.type} would overwrite {shown(place.path)}, which was there before"
+            help = f"pass `allow_destroy` {place.path} to give up what it holds"
+            raise one.script.error(one.node, what, help=help)
 
 
 def faults(op: Mapping[str, Any]) -> dict[str, bool]:

@@ -8,10 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loadstone import Error
 from loadstone._files import absolute
 from loadstone._values import is_null
-from loadstone.errors import OptionError
+from loadstone.errors import Error, OptionError
 from loadstone.plan import parts, targets
 from loadstone.plan.actions import RunPlan
 from loadstone.plan.kinds import Unused

@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loadstone import Error
 from loadstone._values import is_null
-from loadstone.errors import OptionError
+from loadstone.errors import Error, OptionError
 from loadstone.plan import parts, targets
 from loadstone.plan.options import NOTHING, Place, RunOptions
 from loadstone.plan.rehearsal import rehearse

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from loadstone import Error, _core
+from loadstone import _core
 from loadstone._text import meant
-from loadstone.errors import OptionError
+from loadstone.errors import Error, OptionError
 from loadstone.plan.actions import Action, RunPlan
 from loadstone.plan.files import load_plan
 from loadstone.plan.kinds import Kind, kind_of, refuse_others, title, trace_format, what_it_is

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
-from loadstone import Error
 from loadstone._core import make_below, open_below
 from loadstone._files import make_folders
 from loadstone._json import readable
+from loadstone.errors import Error
 from loadstone.plan.actions import Action, Beside, Dump, Figure, Print, RunPlan, Shell, Wait, Window
 
 _PDEATHSIG = 1

@@ -8,10 +8,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from loadstone import Error, _core, _units, _values
+from loadstone import _core, _units, _values
 from loadstone._files import absolute
 from loadstone._values import MOST, is_null
-from loadstone.errors import OptionError
+from loadstone.errors import Error, OptionError
 from loadstone.plan import targets
 from loadstone.plan.facts import look, reading_of
 from loadstone.plan.kinds import Unused

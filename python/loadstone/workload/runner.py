@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from loadstone import Error, _core
+from loadstone import _core
 from loadstone._files import absolute, is_part
 from loadstone._signals import Deferred, deferred
 from loadstone.bundle import (
@@ -31,7 +31,7 @@ from loadstone.bundle.check import LARGEST
 from loadstone.bundle.environment import after, snapshot
 from loadstone.bundle.figures import By, divided
 from loadstone.bundle.write import summarise
-from loadstone.errors import Kept
+from loadstone.errors import Error, Kept
 from loadstone.observe.observer import Observer, ProbeSpec
 from loadstone.plan import verify
 from loadstone.plan.parts import own_files

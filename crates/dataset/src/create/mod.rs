@@ -9,6 +9,7 @@ mod change;
 mod content;
 mod draw;
 mod estimate;
+mod first_tree;
 mod initial;
 mod maker;
 mod markov;

@@ -10,6 +10,7 @@
 mod collect;
 mod pattern;
 mod places;
+mod size_class;
 mod step;
 
 use crate::measure::{Measured, measure};
@@ -19,8 +20,9 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-pub(crate) use collect::{CLASSES, class, file_of, occurrences, regular, see, sizes_of_class};
+pub(crate) use collect::{file_of, occurrences, regular, see};
 pub use pattern::Pattern;
+pub(crate) use size_class::{CLASSES, class, sizes_of_class};
 pub use step::{Again, Carried, Changed, File, Gone, Material, New, Sizes, Step};
 pub(crate) use step::{ratios, sizes_of};
 

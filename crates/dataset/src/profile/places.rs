@@ -1,6 +1,6 @@
 //! Places of a modified file: what comes between two chunks that stay, and what goes there.
 
-use super::collect::{CLASSES, class};
+use super::size_class::{CLASSES, class};
 use crate::chunks::Chunks;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;

@@ -11,4 +11,5 @@ pub mod page_cache;
 pub mod remount;
 pub mod scheduling;
 pub mod target;
+pub mod tree_root;
 pub mod write_back;

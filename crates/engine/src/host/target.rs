@@ -7,6 +7,7 @@
 use crate::host::backing::{images_of, refuse_shared};
 use crate::host::file_locks::Locked;
 use crate::host::holes::first_hole;
+use crate::host::tree_root;
 use crate::{Error, Result};
 use loadstone_files::{Dir, Identity, Lock, Stat, lock, lock_patiently};
 use loadstone_plan::{Act, Advice, Backend, Plan, Prepare, Source, SyncMode, TargetKind};
@@ -284,9 +285,9 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
     if target.kind == TargetKind::Tree {
         // Sets have places of their own below it, each of which is looked at by itself.
         let root = if plan.sets.iter().any(|set| set.target == target.id) {
-            crate::replay_tree::open_home(path)?
+            tree_root::open_home(path)?
         } else {
-            crate::replay_tree::open_root(path, target.allow_destroy)?
+            tree_root::open_root(path, target.allow_destroy)?
         };
         return Ok(Open {
             path: path.into(),

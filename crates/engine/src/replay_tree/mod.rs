@@ -7,7 +7,7 @@ mod build;
 mod files;
 mod perform;
 
-pub use build::{Filling, open_home, open_root};
+pub use build::Filling;
 pub use files::Files;
 pub use perform::Named;
 

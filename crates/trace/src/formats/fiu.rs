@@ -3,7 +3,7 @@
 //! Blocks are of 512 bytes; the hash is of 4 KiB of content. The name of a process may hold blanks, so
 //! fields count from the end.
 
-use super::format::{Format, Known, Opened, Source, head_lines, single};
+use super::format::{Format, Known, Opened, Source, begins_with, single};
 use crate::chunk::{Chunk, Ids, Key};
 use crate::input::Input;
 use crate::lines::{LineFormat, Lines};
@@ -29,10 +29,7 @@ pub static FORMAT: Format = Format {
         "minor",
         "md5|hash",
     ],
-    detect: |head, all| {
-        let mut lines = head_lines(head, all).take(4).peekable();
-        lines.peek().is_some() && lines.all(|line| parse(line).is_ok())
-    },
+    detect: |head, all| begins_with(head, all, |line| parse(line).is_ok()),
     open,
 };
 

@@ -99,6 +99,12 @@ impl Format {
     }
 }
 
+/// Whether a head has lines, and all of its first few are of a format.
+pub fn begins_with(head: &[u8], all: bool, is_one: impl Fn(&[u8]) -> bool) -> bool {
+    let mut lines = head_lines(head, all).take(4).peekable();
+    lines.peek().is_some() && lines.all(is_one)
+}
+
 /// The first lines of a head, without a last one that is cut.
 pub fn head_lines(head: &[u8], all: bool) -> impl Iterator<Item = &[u8]> {
     let end = if all { head.len() } else { memchr::memrchr(b'\n', head).unwrap_or(0) };

@@ -3,7 +3,7 @@
 //! Time and response in 100 ns, time since 1601 (Windows FILETIME), offset and size in bytes,
 //! `Read` or `Write`. Objects are `host.disk`. Doubles lose the timestamps' low digits.
 
-use super::format::{Format, Known, Source, head_lines, single};
+use super::format::{Format, Known, Source, begins_with, single};
 use crate::chunk::{Chunk, Ids, Key};
 use crate::input::Input;
 use crate::lines::{LineFormat, Lines};
@@ -19,17 +19,12 @@ pub static FORMAT: Format = Format {
     extensions: &["msr"],
     known: Known::Content,
     header: &["Timestamp", "Hostname", "DiskNumber", "Type", "Offset", "Size", "ResponseTime"],
-    detect,
+    detect: |head, all| begins_with(head, all, |line| parse(line).is_ok()),
     open,
 };
 
 /// 100 ns between 1601 and 1970.
 const UNIX: i64 = 116_444_736_000_000_000;
-
-fn detect(head: &[u8], all: bool) -> bool {
-    let mut lines = head_lines(head, all).take(4).peekable();
-    lines.peek().is_some() && lines.all(|line| parse(line).is_ok())
-}
 
 fn open(inputs: Vec<Input>, options: &OpenOptions) -> Result<Box<dyn Source>> {
     Ok(Box::new(Msr { lines: Lines::start(single(inputs)?, Parser, options.threads, options.max_damaged) }))

@@ -3,7 +3,7 @@
 //! One request a line: unit, block (512 bytes), size in **bytes**, `r R w W`, seconds from the
 //! start; then optional fields that are passed over. Lower case occurs in the real files.
 
-use super::format::{Format, Known, Source, head_lines, single};
+use super::format::{Format, Known, Source, begins_with, single};
 use crate::chunk::{Chunk, Ids};
 use crate::input::Input;
 use crate::lines::{LineFormat, Lines};
@@ -18,7 +18,7 @@ pub static FORMAT: Format = Format {
     extensions: &["spc"],
     known: Known::Content,
     header: &["asu|unit", "lba|block", "size", "opcode|op|type", "timestamp|time"],
-    detect,
+    detect: |head, all| begins_with(head, all, |line| fast(line).is_some() || careful(line).is_ok()),
     open,
 };
 
@@ -27,11 +27,6 @@ const SECTOR: u64 = 512;
 const USUAL: usize = 24;
 
 const SECOND: u64 = 1_000_000_000;
-
-fn detect(head: &[u8], all: bool) -> bool {
-    let mut lines = head_lines(head, all).take(4).peekable();
-    lines.peek().is_some() && lines.all(|line| fast(line).is_some() || careful(line).is_ok())
-}
 
 fn open(inputs: Vec<Input>, options: &OpenOptions) -> Result<Box<dyn Source>> {
     let input = single(inputs)?;

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from loadstone import Error, _values
+from loadstone import _values
 from loadstone.cli import _show
 from loadstone.cli._command import Command
 from loadstone.cli._types import Count, pairs
@@ -20,6 +20,7 @@ from loadstone.cli.dataset._options import (
     seed_option,
     users_option,
 )
+from loadstone.errors import Error
 
 
 def _settings(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, float]:

@@ -75,7 +75,8 @@ def verify(
 
     --json prints what loadstone.dataset.verify returns.
     """
-    from loadstone import Error, _values, dataset
+    from loadstone import _values, dataset
+    from loadstone.errors import Error
 
     if profile is None and not against:
         raise click.UsageError("nothing to compare with: give --profile, or --against the real snapshots")
