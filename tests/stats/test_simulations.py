@@ -58,6 +58,7 @@ def drifting(rng, at):
     return 10 + 0.45 * at + 0.3 * rng.standard_normal(len(at))
 
 
+@pytest.mark.slow
 def test_random_blocks_keep_drift_out():
     """A/A of ten runs each: one arm after the other, and in random blocks."""
     rng = np.random.default_rng(3)
@@ -80,6 +81,7 @@ def test_random_blocks_keep_drift_out():
     assert max(share.values()) <= most(0.05, trials), share
 
 
+@pytest.mark.slow
 def test_the_run_is_the_unit_and_not_the_operation():
     """A/A: runs differ by 5 % of their spread of operations, 5 runs of 2,000 operations each."""
     rng = np.random.default_rng(4)
