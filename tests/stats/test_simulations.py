@@ -97,9 +97,7 @@ def test_the_run_is_the_unit_and_not_the_operation():
 
 @pytest.mark.parametrize(("runs", "wrong"), [(3, 0.116), (5, 0.075), (10, 0.047)])
 def test_two_sigma_of_few_runs_are_no_bound(runs, wrong):
-    """ "New above the mean by 1.96 standard deviations" errs so often; an interval of both arms does
-    not.
-    """
+    """To be above the mean by 1.96 standard deviations happens so often; a test of both arms errs less."""
     rng = np.random.default_rng(5)
     trials = 4000
     base, new = rng.standard_normal((trials, runs)), rng.standard_normal(trials)

@@ -69,7 +69,7 @@ def mann_whitney(first: ArrayLike, second: ArrayLike) -> RankTest:
         ranks = rankdata(both)
         ways = np.array(list(itertools.combinations(range(len(both)), len(a))))
         sums = ranks[ways].sum(axis=1)
-        # The first way is the one found. Equal values make the sums lopsided, so the smaller tail counts twice.
+        # The first way is the one found. Equal values make the sums lopsided: the smaller tail counts twice.
         tails = np.mean(sums <= sums[0] + 1e-9), np.mean(sums >= sums[0] - 1e-9)
         p = 2 * float(min(tails))
     else:
