@@ -1,10 +1,9 @@
-"""Statistics in simulation: what intervals cover, and how often arms that are alike are called
-different.
+"""Statistics in simulation: what intervals cover, how often equal arms are called different.
 
     .venv/bin/python benches/inference.py [--rounds 5] [--trials 2000]
 
-A round has seeds of its own, and so many trials of each kind. The peer of the last figure are the
-same runs, made one arm after the other and judged without pairs.
+A round has seeds of its own, and so many trials of each kind. The peer of the figure of drift are
+the same runs, made one arm after the other.
 """
 
 from __future__ import annotations
