@@ -99,6 +99,7 @@ def test_the_interval_of_a_ratio_of_means():
     half = 2.4469118511449692 / 2 * math.sqrt(0.01 * (1 - g) + 1.5**2 * 0.01)
     assert (found.low, found.high) == pytest.approx(((1.5 - half) / (1 - g), (1.5 + half) / (1 - g)))
     assert t_test([-1.0, 1.0, 0.5], [5.0, 6.0, 7.0]).ratio is None, "any ratio is possible"
+    assert t_test([-1.0, 1.0, 1e-170], [5e149, 6e149]).ratio is None
 
 
 @pytest.mark.parametrize("variances", ["pooled", "welch"])
@@ -141,5 +142,6 @@ def test_runs_are_averaged_as_their_metric_says():
     assert mean_of([2.0, 0.5], "geometric") == pytest.approx(1)
     assert mean_of([2.0, -2.0]) == 0
     assert mean_of([1e-150, 1e150], "geometric") == pytest.approx(1)
+    assert mean_of([5e-324, 1.0], "harmonic") == pytest.approx(1e-323, rel=0.5)
     with pytest.raises(OptionError, match="above zero"):
         mean_of([1.0, 0.0], "harmonic")

@@ -42,8 +42,8 @@ class QQ:
     """Of the line through the quartiles, in the unit of the values."""
     intercept: float
     """Where that line crosses 0, in the unit of the values."""
-    correlation: float
-    """Of both, up to 1; NaN where no value differs."""
+    correlation: float | None
+    """Of both, up to 1; None where no value differs."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def qq(values: ArrayLike) -> QQ:
     slope = float(high - low) / (2 * float(ndtri(0.75)))
     varies = ordered[0] < ordered[-1]
     off = ordered / max(abs(ordered[0]), abs(ordered[-1])) if varies else ordered
-    correlation = float(np.corrcoef(theoretical, off)[0, 1]) if varies else float("nan")
+    correlation = float(np.corrcoef(theoretical, off)[0, 1]) if varies else None
     return QQ(theoretical, ordered, slope, float(low + high) / 2, correlation)
 
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from loadstone.errors import OptionError
 from loadstone.stats.intervals import Blocks, Interval, paired, pooled, welch
 from loadstone.stats.metric import Mean
-from loadstone.stats.samples import Summary, sample, share
+from loadstone.stats.samples import LARGEST, Summary, sample, share
 from loadstone.stats.variances import f_test
 
 ALIKE = 0.05
@@ -103,7 +103,8 @@ def _fieller(a: Summary, b: Summary, one_variance: bool, confidence: float) -> I
     """The interval of the mean of b over that of a."""
     from scipy.special import stdtrit
 
-    if a.mean == 0:
+    # A mean that is zero but for rounding.
+    if abs(a.mean) * LARGEST <= abs(b.mean) or a.mean == 0:
         return None
     value, n = b.mean / a.mean, min(a.n, b.n)
     if one_variance:
@@ -149,5 +150,6 @@ def mean_of(values: ArrayLike, mean: Mean = "arithmetic") -> float:
         raise OptionError("mean", mean, "must be arithmetic, harmonic or geometric")
     found = sample(values, positive=mean != "arithmetic")
     if mean == "harmonic":
-        return float(len(found) / np.sum(1 / found))
+        least = found.min()
+        return float(least * (len(found) / np.sum(least / found)))
     return float(found.mean() if mean == "arithmetic" else np.exp(np.log(found).mean()))

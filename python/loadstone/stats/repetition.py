@@ -14,7 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from loadstone.errors import OptionError
 from loadstone.stats.intervals import t_interval
+from loadstone.stats.samples import share
 
 
 @dataclass(frozen=True)
@@ -86,4 +88,9 @@ def half_width(values: Sequence[float], confidence: float = 0.95) -> float:
     found = np.asarray(values, dtype=np.float64)
     if len(found) < 2 or not np.isfinite(found).all():
         return math.inf
-    return t_interval(found, confidence).relative
+    share(confidence)
+    try:
+        return t_interval(found, confidence).relative
+    except OptionError:
+        # Figures that no mean can be told of must not end a series of runs.
+        return math.inf

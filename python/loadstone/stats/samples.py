@@ -18,6 +18,8 @@ from loadstone.errors import OptionError
 
 LARGEST = 1e150
 """Magnitude up to which values can be squared and added."""
+SMALLEST = 1e-150
+"""Difference down to which values can be told apart by squares, which are zero below."""
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -42,6 +44,8 @@ def sample(values: ArrayLike, name: str = "values", least: int = 1, positive: bo
         raise OptionError(name, None, f"hold {found[at]} at index {at}; leave out runs without a figure")
     if found.size and np.abs(found).max() > LARGEST:
         raise OptionError(name, None, f"are beyond {LARGEST:g}; use a larger unit")
+    if found.size and 0 < np.ptp(found) < SMALLEST:
+        raise OptionError(name, None, f"differ by less than {SMALLEST:g}; use a smaller unit")
     if positive and found.size and found.min() <= 0:
         at = int(np.argmin(found))
         raise OptionError(
