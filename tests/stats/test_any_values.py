@@ -52,7 +52,7 @@ QUESTIONS = {
     "same ratio": lambda a, b: judged(equivalence.ratio(a, b), len(a)),
     "same difference": lambda a, b: judged(equivalence.difference(a, b), len(a)),
     "runs to decide": lambda a, b: equivalence.runs_to_decide(a, b, 0.05),
-    "variance by level": lambda a, b: planning.levels([list(a), list(b)]),
+    "variance by level": lambda a, b: planning.variance_by_level([list(a), list(b)]),
     "first level": lambda a, b: levels.first_that_differs((0, 1), [a, b]),
     "change point": lambda a, b: levels.change_point((0, 1), [a, b], resamples=50),
     "batch means": lambda a, b: series.batch_means(np.r_[a, b, a, b]),

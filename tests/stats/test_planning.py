@@ -10,7 +10,7 @@ import pytest
 from loadstone import OptionError
 from loadstone.stats.intervals import t_interval
 from loadstone.stats.means import t_test
-from loadstone.stats.planning import levels, runs_for_difference, runs_for_width
+from loadstone.stats.planning import runs_for_difference, runs_for_width, variance_by_level
 
 
 @pytest.mark.parametrize(
@@ -76,25 +76,30 @@ def nested(rng, counts, spreads, mean=100.0):
 
 def test_levels_by_hand():
     # Means of runs 2 and 6: their variance is 8, of which the values within explain 2 / 2.
-    found = levels([[1.0, 3.0], [5.0, 7.0]])
+    found = variance_by_level([[1.0, 3.0], [5.0, 7.0]])
     assert found.variances == (7.0, 2.0) and found.mean == 4 and found.counts == (2, 2)
     assert found.error([2, 2]) == pytest.approx(math.sqrt(7 / 2 + 2 / 4))
     # sqrt(90 / 10 * 2 / 7) = 1.6
     assert found.repeats([90.0, 10.0]) == (2,)
-    assert levels([3.0, 5.0, 7.0]).variances == (4.0,) and levels([3.0, 5.0]).repeats([1.0]) == ()
+    assert (
+        variance_by_level([3.0, 5.0, 7.0]).variances == (4.0,)
+        and variance_by_level([3.0, 5.0]).repeats([1.0]) == ()
+    )
     # Values within explain all: the variance of runs is not negative.
-    assert levels([[0.0, 10.0], [0.0, 10.0]]).variances == (0.0, 50.0)
+    assert variance_by_level([[0.0, 10.0], [0.0, 10.0]]).variances == (0.0, 50.0)
 
 
 def test_levels_are_found_again():
     rng = np.random.default_rng(3)
-    found = np.array([levels(nested(rng, (6, 5, 4), (3.0, 2.0, 1.0))).variances for _ in range(150)])
+    found = np.array(
+        [variance_by_level(nested(rng, (6, 5, 4), (3.0, 2.0, 1.0))).variances for _ in range(150)]
+    )
     assert found.mean(axis=0) == pytest.approx([9, 4, 1], rel=0.15)
 
 
 def test_repeats_that_are_advised_are_the_cheapest():
     """No other number of repeats gives a smaller error for the same cost."""
-    found = levels(nested(np.random.default_rng(4), (8, 8, 8), (1.0, 3.0, 2.0)))
+    found = variance_by_level(nested(np.random.default_rng(4), (8, 8, 8), (1.0, 3.0, 2.0)))
     costs = (600.0, 60.0, 5.0)
     advised = found.repeats(costs)
 
@@ -109,8 +114,8 @@ def test_repeats_that_are_advised_are_the_cheapest():
 def test_lists_that_are_not_nested_alike_are_refused():
     for wrong in ([], [[]], [1.0, [2.0]], [["a"], ["b"]], [[1.0], [2.0]], [[math.nan, 1.0], [1.0, 2.0]]):
         with pytest.raises(OptionError, match="`values"):
-            levels(wrong)
+            variance_by_level(wrong)
     with pytest.raises(OptionError, match="`costs`"):
-        levels([[1.0, 3.0], [5.0, 7.0]]).repeats([1.0])
+        variance_by_level([[1.0, 3.0], [5.0, 7.0]]).repeats([1.0])
     with pytest.raises(OptionError, match="`counts`"):
-        levels([[1.0, 3.0], [5.0, 7.0]]).error([1, 0])
+        variance_by_level([[1.0, 3.0], [5.0, 7.0]]).error([1, 0])

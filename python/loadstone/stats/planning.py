@@ -123,7 +123,7 @@ class Levels:
         return tuple(out)
 
 
-def levels(values: object) -> Levels:
+def variance_by_level(values: object) -> Levels:
     """Splits the variance of nested values by level.
 
     ``values`` is a list for each set-up, of lists for each run, and so on down to numbers, such as
