@@ -11,9 +11,7 @@ from typing import Literal
 Better = Literal["higher", "lower", "neither"]
 """Which way of two values is the better one."""
 Mean = Literal["arithmetic", "harmonic", "geometric"]
-"""How values of several runs make one: rates of equal work harmonic, ratios geometric, others
-arithmetic.
-"""
+"""How values of several runs make one: rates of equal work harmonic, ratios geometric, others arithmetic."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +27,6 @@ class Metric:
     mean: Mean = "arithmetic"
     """How to average it over runs."""
     exact: bool = False
-    """Whether equal work must give the same value, so that any difference is real (bytes
-    written).
-    """
+    """Whether equal work must give the same value, so that any difference is real (bytes written)."""
     positive: bool = True
     """Whether values cannot be negative: an interval that reaches below zero is flagged then."""
