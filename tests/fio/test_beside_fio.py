@@ -116,7 +116,7 @@ def both(keys, folder, there=None, writes=False):
     ]
     allowed = [folder / "ours" / "f"] if there is not None and writes else []
     found = plan_fio(folder / "ours.fio", folder / "ours", RunOptions(allow_destroy=allowed))
-    found.make_directories()
+    found.begin()
     [plan] = found.plans
     execute({**plan, "log": str(folder / "log.parquet")})
     ours = table.read(folder / "log.parquet", ["object", "offset", "size", "op"])
