@@ -789,6 +789,7 @@ def test_what_follows_from_a_wrong_line_is_not_told():
         ("[a]\nioengine=cpuio\ncpuload=200\nruntime=1\n", 3),
         ("[a]\nsize=1m\nrw=${NOPE}\nfill_device=1\n", 3),
         ("[a]\nsize=1m\nzonemode=zoned\nzonesize=4k\n", 3),
+        ("[a]\nsize=1m\nzonemode=zbd\nzonesize=4k\nrw=randread\n", 3),
     ]:
         with pytest.raises(FioError) as caught:
             lowered(text)

@@ -199,6 +199,9 @@ def _read(job: Job, interval: float, *, lines_only: bool = False) -> tuple[Load 
             entry = entries.pop(key)
             if (other := possible(entry)) is not None:
                 entries[key] = other
+            elif key == "zonemode":
+                # The keys that say more of it mean nothing without it.
+                entries = {key: one for key, one in entries.items() if not key.startswith("zone")}
 
 
 def read_job(job: Job, interval: float = 1.0) -> Load:

@@ -302,7 +302,7 @@ REFUSED: Mapping[str, Refused] = {
     "ioscheduler": _HOST,
     "cmdprio_hint": _refused("write the hint in cmdprio_bssplit, as SIZE/PERCENT/CLASS/LEVEL/HINT", "0"),
     **_each("spr_op spr_num_regions spr_cs", _refused("belongs to sprandom")),
-    "sprandom": _refused("regions are not overwritten by a plan; precondition with rw=randwrite", "0"),
+    "sprandom": _refused("SSDs are not preconditioned by regions; write all with rw=randwrite, loops=2", "0"),
     "cgroup": _refused("put the whole command into a cgroup, as with systemd-run"),
     "cgroup_nodelete": _refused("belongs to cgroup", "0"),
     "cgroup_weight": _refused("belongs to cgroup"),
@@ -384,13 +384,14 @@ ATOMIC_ENGINES = ("pvsync2", "libaio", "io_uring")
 OTHER_ENGINES: Mapping[str, str] = {
     "io_uring_cmd": "commands to devices are not performed; use io_uring",
     "page_fault": "touches memory and no storage",
+    "e4defrag": "moves blocks of ext4; run e4defrag(8) itself",
     **_each(
-        "splice sg e4defrag mtd dev-dax libpmem pmemblk libzbc external",
+        "splice sg mtd dev-dax libpmem pmemblk libzbc external",
         "cannot be performed; use psync, libaio or io_uring",
     ),
     **_each(
         "net netsplice rdma rados rbd http gfapi gfapi_async libhdfs nbd nfs libiscsi "
-        "ime_psync ime_psyncv ime_aio dfs xnvme libblkio libcufile",
+        "ime_psync ime_psyncv ime_aio dfs xnvme libblkio libcufile libhipfile",
         "goes over a network or to a library; use a file or a device",
     ),
 }
@@ -398,8 +399,8 @@ OTHER_ENGINES: Mapping[str, str] = {
 
 OF_ENGINES = frozenset(
     _each(
-        "donorname inplace hostname port listen protocol nodelay pingpong interface ttl window_size mss "
-        "netdev verb bindname clientname clustername pool cont rbdname conf busy_poll touch_objects "
+        "rocm_io donorname inplace hostname port listen protocol nodelay pingpong interface ttl window_size "
+        "mss netdev verb bindname clientname clustername pool cont rbdname conf busy_poll touch_objects "
         "namespace volume "
         "brick chunk_size obj_class svcl hdfsdirectory namenode single_instance hdfs_use_direct https "
         "http_host http_mode http_verbose http_user http_pass http_object_mode http_s3_key http_s3_keyid "
