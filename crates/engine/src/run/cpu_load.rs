@@ -6,7 +6,7 @@ use crate::metrics::recorder::Recorder;
 use loadstone_plan::Source;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
-use std::hint::{black_box, spin_loop};
+use std::hint::black_box;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Numbers that are sorted at once: 32 KiB, which the first-level cache holds.
@@ -74,7 +74,8 @@ impl Work {
     /// A little of it.
     fn some(&mut self) {
         match self {
-            Work::Clock => spin_loop(),
+            // A pause would hand the CPU to others, also to those of another guest.
+            Work::Clock => {}
             Work::Sort(numbers, random) => {
                 numbers.iter_mut().for_each(|number| *number = random.next_u64() as u32);
                 numbers.sort_unstable();
