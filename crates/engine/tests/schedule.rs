@@ -77,7 +77,6 @@ fn what_takes_cpu_time_issues_nothing_and_ends_with_the_others() {
         let outcome = run(&plan);
         assert!(!outcome.summary.partial && outcome.summary.failure.is_none());
         assert_eq!((of(&outcome, 0).0, of(&outcome, 1).0), (100, 0));
-        assert!(outcome.summary.cpu_ns.0 > 0);
     }
 }
 
