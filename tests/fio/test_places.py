@@ -43,6 +43,7 @@ def test_without_a_target_nothing_is_made_or_written(tmp_path, run):
         (f"[a]\nsize=64k\nfilename={tmp_path}/new\n", f"--on {tmp_path}/new"),
         (f"[a]\nrw=write\nsize=${{S}}\nfilename={tmp_path}/new2\n", f"--on {tmp_path}/new2 -D S=64k"),
         (f"[g]\nsize=64k\ndirectory={tmp_path}/many\nnumjobs=2\n", f"--on {tmp_path}/many"),
+        (f"[h]\nsize=64k\nfilename={tmp_path}/no/dir/new3\n", f"--on {tmp_path}"),
     ]
     for text, words in cases:
         before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path != job}

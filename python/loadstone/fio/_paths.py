@@ -63,12 +63,17 @@ def implied(loads: Sequence[Load], options: RunOptions) -> str:
             what = "its files have no absolute names; say where they lie, or `on` null: to perform nothing: "
             load.job.refuse(f"no target: {what}{command(load, options, ['DIR'])}")
         places += [os.path.dirname(path) for path in paths] if load.files else paths
-    root = os.path.commonpath([os.path.normpath(place) for place in places])
-    while not os.path.isdir(root):
-        root = os.path.dirname(root)
+    root = _there(os.path.commonpath([os.path.normpath(place) for place in places]))
     if options.rebase:
         moving[0].job.refuse("`rebase` needs `on` DIR, the directory that files are put in")
     return root
+
+
+def _there(path: str) -> str:
+    """The directory, or the nearest one above it that is there."""
+    while not os.path.isdir(path):
+        path = os.path.dirname(path)
+    return path
 
 
 def refuse_new(loads: Sequence[Load], options: RunOptions, new: Iterable[str]) -> None:
@@ -77,15 +82,17 @@ def refuse_new(loads: Sequence[Load], options: RunOptions, new: Iterable[str]) -
     if not paths:
         return
     load = next((load for load in loads if load.files or load.directories), loads[0])
-    other = f" and {len(paths) - 1} others are" if len(paths) > 1 else " is"
-    what = f"{paths[0]}{other} not there yet, and a job file makes files only where you say: "
+    others = f" is, like {len(paths) - 1} more," if len(paths) > 1 else " is"
+    what = f"{paths[0]}{others} not there yet, and a job file makes files only where you say: "
     entry = load.job.entries.get("filename") or load.job.entries.get("directory") or load.job
     entry.refuse(what + command(load, options, paths))
 
 
 def command(load: Load, options: RunOptions, paths: Sequence[str], destroyed: Sequence[str] = ()) -> str:
     """The command that runs the file of a job on these paths."""
-    on = paths[0] if len(paths) == 1 else os.path.commonpath([os.path.dirname(path) for path in paths])
+    on = paths[0]
+    if len(paths) > 1 or not os.path.isdir(os.path.dirname(on) or "."):
+        on = _there(os.path.commonpath([os.path.dirname(path) for path in paths]))
     words = ["loadstone", "run", shlex.quote(load.job.file), "`on`", shlex.quote(on)]
     for path in destroyed:
         words += ["`allow_destroy`", shlex.quote(path)]
