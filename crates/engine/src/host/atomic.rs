@@ -28,7 +28,8 @@ fn written(plan: &Plan, id: &str) -> Vec<u64> {
     let to = |worker: &&loadstone_plan::Worker| worker.map.objects.iter().any(|extent| extent.target == id);
     let sizes = plan.workers.iter().filter(to).flat_map(|worker| match &worker.source {
         Source::Uniform { reads, size, sizes, write_sizes, .. } if *reads < 1.0 => {
-            match if write_sizes.is_empty() { sizes.as_slice() } else { write_sizes.as_slice() } {
+            let rows = if write_sizes.is_empty() { sizes } else { write_sizes };
+            match rows.as_slice() {
                 [] => vec![*size],
                 // Multiples of a step between two sizes are no powers of two all.
                 rows => rows
