@@ -260,6 +260,8 @@ mod tests {
         assert_eq!(all.workers[0].ioprio, Some(IoPriority { class: IoClass::BestEffort, level: 7 }));
     }
 
+    type Change = fn(&mut Value);
+
     /// Of random reads with io_uring, a share of which has a priority.
     fn prioritised(rows: Value) -> Result<Plan, Error> {
         plan(|p| {
@@ -313,7 +315,7 @@ mod tests {
             Source::Cpu { chunk_ns: 50_000_000, with_others: false, .. }
         ));
         cpu(|w| w["source"]["with_others"] = json!(true)).unwrap();
-        let cases: [(fn(&mut Value), &str); 6] = [
+        let cases: [(Change, &str); 6] = [
             (|w| w["source"]["load"] = json!(0.0), "workers[1].source.load: is 0"),
             (|w| w["source"]["load"] = json!(1.1), "workers[1].source.load: is 1.1"),
             (|w| w["source"]["chunk_ns"] = json!(999), "workers[1].source.chunk_ns: is 999"),
@@ -342,7 +344,7 @@ mod tests {
             })
         };
         assert!(atomic(|_| {}).unwrap().targets[0].atomic);
-        let cases: [(fn(&mut Value), &str); 2] = [
+        let cases: [(Change, &str); 2] = [
             (|p| p["targets"][0]["direct"] = json!(false), "targets[0].atomic: needs direct"),
             (|p| p["workers"][0]["backend"] = json!("allocate"), "targets[0].atomic: needs the backend sync"),
         ];
@@ -354,7 +356,6 @@ mod tests {
 
     #[test]
     fn what_cannot_be_applied_is_refused_with_its_place() {
-        type Change = fn(&mut Value);
         let cases: [(Change, &str); 10] = [
             (|p| p["workers"][0]["nice"] = json!(20), "workers[0].nice: is 20; use -20 to 19"),
             (
