@@ -116,7 +116,7 @@ def both(keys, folder, there=None, writes=False):
     ]
     allowed = [folder / "ours" / "f"] if there is not None and writes else []
     found = plan_fio(folder / "ours.fio", folder / "ours", RunOptions(allow_destroy=allowed))
-    found.make_directories()
+    found.begin()
     [plan] = found.plans
     execute({**plan, "log": str(folder / "log.parquet")})
     ours = table.read(folder / "log.parquet", ["object", "offset", "size", "op"])
@@ -278,3 +278,36 @@ def test_names_are_called_as_often_as_by_fio(engine, tmp_path):
         for name in ("ours", "fio")
     ]
     assert left[0] == left[1] == (0 if engine == "filedelete" else 120)
+
+
+@pytest.mark.parametrize(
+    ("keys", "steps"),
+    [
+        ("rw=randrw\nbs=4k,16k\nnorandommap", {"read": 4096, "write": 16384}),
+        ("rw=randrw\nbs=16k,4k\nrwmixread=80\nnorandommap", {"read": 16384, "write": 4096}),
+        ("rw=randrw\nbssplit=4k/50:8k/50,32k/100\nnorandommap", {"read": 4096, "write": 32768}),
+        ("rw=randrw\nbsrange=4k-8k,16k-32k\nnorandommap", {"read": 4096, "write": 16384}),
+    ],
+)
+def test_reads_and_writes_have_sizes_and_places_of_their_own(keys, steps, tmp_path):
+    ours, theirs, _ = both(f"{keys}\nsize=16m", tmp_path)
+    counts = [Counter((way, size) for _, _, size, way in rows) for rows in (ours, theirs)]
+    assert set(counts[0]) == set(counts[1])
+    for rows in (ours, theirs):
+        assert all(at % steps[way] == 0 and at + size <= 16 << 20 for _, at, size, way in rows)
+    # Both move what size says, up to the last request.
+    total = [sum(size for _, _, size, _ in rows) for rows in (ours, theirs)]
+    assert abs(total[0] - total[1]) <= 32768
+    for one, mine in counts[0].items():
+        # Five standard deviations of the difference of two shares.
+        share = [mine / len(ours), counts[1][one] / len(theirs)]
+        assert abs(share[0] - share[1]) < 5 * (0.25 / len(ours) + 0.25 / len(theirs)) ** 0.5
+
+
+def test_reads_and_writes_of_other_sizes_ascend_apart(tmp_path):
+    """As in fio, from the beginning on and each where it ended."""
+    ours, theirs, _ = both("rw=rw\nbs=4k,16k\nsize=8m", tmp_path)
+    for rows in (ours, theirs):
+        for way, size in (("read", 4096), ("write", 16384)):
+            places = [at for _, at, _, found in rows if found == way]
+            assert places == [number * size for number in range(len(places))]

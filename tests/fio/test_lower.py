@@ -25,7 +25,7 @@ from loadstone.fio import (
     lower,
     parse,
 )
-from loadstone.fio._keys import BY_NAME
+from loadstone.fio._keys import BY_NAME, IDLE
 from loadstone.plan import RunOptions, check
 from loadstone.workload import plan_fio
 
@@ -355,7 +355,7 @@ def test_options_stand_above_the_jobs(tmp_path):
     assert [one["cpus"] for one in split["workers"]] == [[0], [1], [0]]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", [name for name in ENGINES if ENGINES[name][0] not in IDLE])
 def test_engines(engine, tmp_path):
     one = worker(f"ioengine={engine}\niodepth=8", tmp_path)
     backend, alone = ENGINES[engine]
@@ -482,7 +482,9 @@ ERRORS = [
     ("bs=", "bs=: has no value; write one, or leave the key out"),
     ("bs=0", "1 to 268435456 bytes, and not 0"),
     ("bs=1g", "1 to 268435456 bytes, and not 1073741824"),
-    ("rw=rw\nbs=4k,8k", "sizes of reads and writes cannot differ within a job; write a job for each"),
+    ("rw=randrw\nbs=4k,8k\nrate=1m", "needs reads and writes of the same sizes; write a job for each"),
+    ("rw=randrw\nbs=4k,8k\nrandom_distribution=zipf", "needs reads and writes of the same sizes"),
+    ("rw=randrw\nbs=4k,8k\nba=16k", "needs reads and writes of the same sizes"),
     ("bs=1,2,3,4", "has more than three values"),
     ("bs=512\nsize=9999999g\nrw=randread", "8,589,934,592 blocks; write norandommap=1, or larger blocks"),
     ("rw=randread\nbsrange=1-8k\nba=512", "goes with at most 4,096 different sizes; use fewer"),
@@ -671,10 +673,8 @@ def test_a_directory_does_not_give_up_what_is_mounted_in_it(tmp_path, need_root,
 
 
 def test_the_library_says_what_is_missing(tmp_path):
-    with pytest.raises(Error, match="no target; give `on` DIR"):
-        plan_fio("x.fio", None)
     with pytest.raises(Error, match="No such file"):
-        plan_fio(tmp_path / "x.fio", "null:")
+        plan_fio(tmp_path / "x.fio", None)
     with pytest.raises(Error, match="more than 0 seconds"):
         plan_fio("x.fio", "null:", RunOptions(duration=0))
     with pytest.raises(FioError, match="has no end on null"):
@@ -713,7 +713,7 @@ def test_what_surrounds_a_job(tmp_path):
 
 
 def test_the_page_tells_every_key_and_engine(root):
-    page = (root / "docs/reference/fio.md").read_text()
+    page = " ".join((root / "docs/reference/fio.md").read_text().split())
     for key in {*USED, *ACCEPTED, *REFUSED, *ALIASES, *ENGINES, *OTHER_ENGINES}:
         assert f"`{key}`" in page, f"docs/reference/fio.md does not tell {key}"
     reasons = {*USED.values(), *(one.why for one in [*ACCEPTED.values(), *REFUSED.values()])}
@@ -727,18 +727,6 @@ def test_a_section_names_files_and_its_own_name_is_for_results(tmp_path):
     assert found.names == [["gamma"], ["beta"]]
     names = [os.path.basename(plan["targets"][0]["path"]) for plan in found.plans]
     assert names == ["alpha.0.0", "beta.0.0"]
-
-
-def test_all_refused_keys_are_told_at_once():
-    text = "[global]\nfsync=1\nsize=1m\nnonsense=3\n[a]\natomic=1\n[b]\nunlink=1\nbs\n"
-    with pytest.raises(FioError) as caught:
-        lowered(text)
-    lines = str(caught.value).splitlines()
-    assert [line.split(": ")[0] for line in lines] == [f"x.fio:{n}" for n in (2, 4, 6, 8, 9)]
-    # What jobs lack besides is told for all of them, too.
-    with pytest.raises(FioError) as caught:
-        lowered("[a]\nrw=reed\nsize=1m\n[b]\nsize=1m\nsync=7\n")
-    assert [line.split(": ")[0] for line in str(caught.value).splitlines()] == ["x.fio:2", "x.fio:6"]
 
 
 LINES = st.builds(

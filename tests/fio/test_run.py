@@ -143,7 +143,8 @@ def test_options_that_jobs_say_themselves_are_refused(job, loadstone):
     ]:
         refused = loadstone("run", job, "--on", "null:", *words, status=2)
         assert text in refused.stderr
-    assert "no target; give --on" in loadstone("run", job, status=1).stderr
+    said = loadstone("run", job, "-D", "SIZE=2m", status=1).stderr
+    assert f"loadstone run {job} --on DIR -D SIZE=2m" in said
     assert "is not set" in loadstone("run", job, "--on", "null:", status=1).stderr
 
 

@@ -127,7 +127,7 @@ def test_blocks_come_in_the_order_that_is_said(tmp_path):
         ("zonemode=strided\nzonesize=8k\nrw=randread", "ascend through one file"),
         ("loops=2\nio_size=2m\nfilesize=1m", "an io_size above the file's"),
         ("rw=rw\nrate=300,0", "give both a rate"),
-        ("cpuload=50", "key of an engine of fio's that is refused"),
+        ("cpuload=50", "cpuload=50: needs ioengine=cpuio"),
     ],
 )
 def test_what_cannot_be_had_is_refused(keys, what, tmp_path):

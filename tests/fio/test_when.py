@@ -43,7 +43,7 @@ def test_directories_are_made_before_the_first_job(tmp_path):
     names = [os.path.relpath(target["path"], tmp_path) for target in found.plans[0]["targets"]]
     assert names == ["x/a.0.0", "x/a.2.0", "y/z/a.1.0", "b/c.0.0", "e/f", "e/g"]
     assert not list(tmp_path.iterdir())
-    found.make_directories()
+    found.begin()
     made = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*"))
     assert made == ["b", "e", "x", "y", "y/z"]
     with pytest.raises(FioError, match="is a file and a directory"):
@@ -56,5 +56,5 @@ def test_directories_are_not_made_through_links(tmp_path):
     outside.mkdir()
     (tmp_path / "x").symlink_to(outside)
     with pytest.raises(Error, match="cannot be made"):
-        found.make_directories()
+        found.begin()
     assert not list(outside.iterdir())

@@ -134,7 +134,7 @@ def test_options_that_mean_nothing_are_refused_by_their_field():
         loadstone.job("randread", "null:", RunOptions(requests=1, arrival="often"))
     assert refused.value.option == "arrival"
     with pytest.raises(OptionError, match="`think`: needs `order` dependency"):
-        loadstone.job("x.mdh", "null:", RunOptions(think=2.0))
+        loadstone.job("x.mdh", "null:", RunOptions(think=2.0), kind="model")
 
 
 def test_what_is_kept_nowhere_is_not_asked_for():
@@ -148,6 +148,7 @@ def test_what_a_workload_is(tmp_path, monkeypatch, root):
     monkeypatch.chdir(tmp_path)
     trace.convert(root / "examples/loop0.parquet", "randread", to="blktrace")
     (tmp_path / "cap.blktrace.0").write_bytes((tmp_path / "randread.blktrace.0").read_bytes())
+    (tmp_path / "x.f").touch()
     kinds = {"randread": "name", "cap": "trace", "varmail": "benchmark", "iozone": "suite", "x.f": "script"}
     assert {one: known_kind(one) for one in kinds} == kinds
     for unknown, why in (("varmial", "did you mean varmail?"), ("a/b", "no such file"), (".", "is no file")):

@@ -27,12 +27,25 @@ pub struct Request {
     pub target: u16,
     /// A frozen op code; one of the first four (read, write, flush, discard) on a block target.
     pub op: u8,
-    /// Carries `RWF_DSYNC`.
-    pub dsync: bool,
+    /// Flags of pwritev2(2) that a write carries: [`DSYNC`], [`ATOMIC`].
+    pub write_flags: u8,
     /// Object of the source, where requests go to names.
     pub object: u32,
     /// Second object, where the op has two names.
     pub other: u32,
+}
+
+/// A write that is stable once it has completed.
+pub const DSYNC: u8 = libc::RWF_DSYNC as u8;
+/// A write that is stored whole or not at all.
+pub const ATOMIC: u8 = libc::RWF_ATOMIC as u8;
+
+impl Request {
+    /// Whether it is a write that is stable once it has completed.
+    #[inline(always)]
+    pub fn is_stable(&self) -> bool {
+        self.write_flags & DSYNC != 0
+    }
 }
 
 /// Op codes a block backend performs, as frozen in `docs/reference/formats/trace.md`.

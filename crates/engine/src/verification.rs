@@ -198,7 +198,10 @@ impl Verification {
                 before,
                 stable: matches!(target.sync, SyncMode::Sync | SyncMode::Dsync),
                 discards: uses(plan, &target.id).writes
-                    && plan.workers.iter().any(|w| !matches!(w.source, Source::Uniform { .. })),
+                    && plan
+                        .workers
+                        .iter()
+                        .any(|w| !matches!(w.source, Source::Uniform { .. } | Source::Cpu { .. })),
             }
         };
         let abouts: Vec<About> = plan.targets.iter().zip(targets).map(about).collect();

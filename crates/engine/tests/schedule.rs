@@ -67,6 +67,20 @@ fn a_worker_ends_at_its_time_and_ends_others() {
 }
 
 #[test]
+fn what_takes_cpu_time_issues_nothing_and_ends_with_the_others() {
+    for sorts in [false, true] {
+        let mut plan = paced(&["io"], 100);
+        let source =
+            json!({"kind": "cpu", "load": 0.5, "chunk_ns": 2 * MS, "sorts": sorts, "with_others": true});
+        let cpu = json!({"group": "cpu", "source": source, "backend": "null", "depth": 1});
+        plan["workers"].as_array_mut().unwrap().push(cpu);
+        let outcome = run(&plan);
+        assert!(!outcome.summary.partial && outcome.summary.failure.is_none());
+        assert_eq!((of(&outcome, 0).0, of(&outcome, 1).0), (100, 0));
+    }
+}
+
+#[test]
 fn a_stop_reaches_workers_that_have_not_begun() {
     let mut plan = paced(&["endless", "never"], 0);
     plan["workers"][1]["schedule"] = json!({"after": ["endless"]});

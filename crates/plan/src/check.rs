@@ -278,6 +278,7 @@ impl Plan {
                 reads,
                 size,
                 sizes,
+                write_sizes,
                 sequential,
                 follow,
                 skew,
@@ -300,6 +301,11 @@ impl Plan {
                     return invalid(place("source.rate"), format!("is {rate}; use 0 or more"));
                 }
                 check_sizes(sizes, &place("source.sizes"))?;
+                check_sizes(write_sizes, &place("source.write_sizes"))?;
+                if !write_sizes.is_empty() && (sizes.is_empty() || *once) {
+                    let what = "is of writes, and needs sizes of reads beside it and no once";
+                    return invalid(place("source.write_sizes"), what);
+                }
                 if !(0.0..=1.0).contains(follow) {
                     return invalid(place("source.follow"), format!("is {follow}; use a share from 0 to 1"));
                 }
@@ -345,6 +351,7 @@ impl Plan {
                 None
             }
             Source::Program { .. } => return self.check_program(i),
+            Source::Cpu { .. } => None,
         };
         if worker.backend == Backend::Posix {
             return invalid(place("backend"), "is posix, which performs programs only");
@@ -371,7 +378,7 @@ impl Plan {
         if worker.backend == Backend::Files {
             return self.check_names(i);
         }
-        if worker.map.objects.is_empty() {
+        if worker.map.objects.is_empty() && !matches!(worker.source, Source::Cpu { .. }) {
             return invalid(place("map.objects"), "is empty: no object has a place on a target");
         }
         let sum = worker.map.objects.iter().map(|extent| extent.size).fold(0, u64::saturating_add);

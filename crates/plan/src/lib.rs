@@ -19,7 +19,7 @@ mod steering;
 mod vary;
 mod verify;
 
-pub use around::{Advice, IoClass, IoPriority, LEAST_MEMORY};
+pub use around::{Advice, IoClass, IoPriority, LEAST_MEMORY, RequestPriority};
 pub use check::{Error, MAX_DEPTH, MAX_TRANSFER, MOST_INTERVALS, MOST_TIME};
 pub use content::Content;
 pub use program::{Act, Op};
@@ -135,6 +135,9 @@ pub struct Target {
     /// Space of a new file is not reserved: it has its size, and holes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sparse: bool,
+    /// Each write is stored whole or not at all (`RWF_ATOMIC`); needs `direct`, and a device that can do it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub atomic: bool,
 }
 
 /// Kinds of target.
@@ -244,6 +247,9 @@ pub struct Worker {
     /// I/O priority of its issuing threads; nothing: that of the process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ioprio: Option<IoPriority>,
+    /// I/O priorities of shares of its requests, with io_uring; other requests have that of their thread.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub priorities: Vec<RequestPriority>,
     /// Where the source's objects lie on the targets.
     #[serde(default)]
     pub map: Map,
@@ -315,6 +321,10 @@ pub enum Source {
         /// `low`, `low + size` and so on up to `high`, all alike.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         sizes: Vec<Row>,
+        /// Sizes of what is no read, where these are others than `sizes`, which then are of reads. Random offsets of each
+        /// are multiples of its smallest size.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        write_sizes: Vec<Row>,
         /// Ascending instead of random.
         #[serde(default)]
         sequential: bool,
@@ -361,6 +371,28 @@ pub enum Source {
         #[serde(default)]
         memory: u64,
     },
+    /// No requests: one thread that takes CPU time, busy and asleep in turn.
+    Cpu {
+        /// Share of a CPU's time that it takes, above 0 and up to 1.
+        load: f64,
+        /// Time for which it is busy without a pause, ns.
+        #[serde(default = "default_chunk", skip_serializing_if = "is_default_chunk")]
+        chunk_ns: u64,
+        /// Sorts numbers meanwhile, instead of looking at the clock over and over.
+        #[serde(default, skip_serializing_if = "is_false")]
+        sorts: bool,
+        /// Ends once all workers that issue requests have ended.
+        #[serde(default, skip_serializing_if = "is_false")]
+        with_others: bool,
+    },
+}
+
+fn default_chunk() -> u64 {
+    50_000_000
+}
+
+fn is_default_chunk(chunk_ns: &u64) -> bool {
+    *chunk_ns == default_chunk()
 }
 
 /// When the requests of a model are drawn. Before a run they are drawn up to its end, or until they fill the memory that

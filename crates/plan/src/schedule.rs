@@ -72,7 +72,9 @@ impl Plan {
             if matches!(self.steps[at], Step::Run { ramp_ns, .. } if ramp_ns > MOST_TIME) {
                 return invalid(place, format!("is more than {MOST_TIME} (100 days)"));
             }
-            if self.workers.iter().any(|worker| !matches!(worker.source, Source::Uniform { .. })) {
+            let counted =
+                |worker: &crate::Worker| matches!(worker.source, Source::Uniform { .. } | Source::Cpu { .. });
+            if !self.workers.iter().all(counted) {
                 return invalid(place, "needs workers of uniform requests; leave it out");
             }
         }

@@ -160,7 +160,7 @@ _DECLARED: Mapping[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
     }),
     "allow_system": (LOAD, ("--allow-system",), {
         "is_flag": True,
-        "help": "Let a script of Filebench run shell commands.",
+        "help": "Let a script of Filebench run shell commands, and a job file of fio run programs.",
     }),
     # Pace.
     "pace": (PACE, ("--pace",), {

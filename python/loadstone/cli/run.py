@@ -88,7 +88,7 @@ def command(workload: str | None, listing: bool, source: bool, **given: Any) -> 
     if source:
         click.echo(source_of(workload), nl=False)
         return
-    if given["dry_run"] and kind == "script":
+    if given["dry_run"] and kind in ("script", "jobs"):
         # Nothing runs where only the plans are printed.
         asked = run_options({**given, "allow_system": True})
     perform(loadstone.job(workload, given["on"], asked, kind=kind), given)

@@ -8,9 +8,10 @@
 8192
 """
 
+from loadstone.fio._job import parse
 from loadstone.fio._keys import ACCEPTED, ALIASES, ENGINES, OTHER_ENGINES, REFUSED, USED
 from loadstone.fio._lower import Plans, Settings, is_job_file, lower
-from loadstone.fio._read import Entry, FioError, Job, parse
+from loadstone.fio._read import Entry, FioError, Job
 
 __all__ = [
     "ACCEPTED",

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from loadstone._core import uring_refused
 from loadstone.fio import _values
-from loadstone.fio._keys import ACCEPTED, BY_NAME, CHECKSUMS, ENGINES, NO_CHECKSUM, OTHER_ENGINES
-from loadstone.fio._read import Entry, FioError, Job, refused, together
+from loadstone.fio._beside import read_cpu, read_program, refuse_others
+from loadstone.fio._keys import (
+    ACCEPTED,
+    ATOMIC_ENGINES,
+    BY_NAME,
+    CHECKSUMS,
+    ENGINES,
+    IDLE,
+    NO_CHECKSUM,
+    OTHER_ENGINES,
+)
+from loadstone.fio._priority import read_ioprio, read_priorities
+from loadstone.fio._read import Entry, FioError, Job, possible, refused, sections, together
+from loadstone.fio._sizes import align, read_sizes
 from loadstone.fio._steer import read_flow, read_latency, read_sequence, read_steady, read_zones
-from loadstone.plan.offsets import rows_of_range
+from loadstone.plan.actions import Program
 
-# One request can move no more, see crates/plan.
-_MOST = 1 << 28
 _DEEPEST = 4096
 _MOST_FILES = 4096
 # Of those that are only called by name; they take 8 bytes each.
 _MOST_NAMES = 100_000_000
-_MOST_SIZES = 4096
 _PATTERNS = {
     "read": (1.0, True),
     "write": (0.0, True),
@@ -48,6 +57,8 @@ class Load:
     sequential: bool
     unit: int
     sizes: list[dict[str, Any]]
+    write_sizes: list[dict[str, Any]] = field(default_factory=list)
+    """Those of writes, where ``sizes`` are of reads only."""
     follow: float = 0.0
     skip: int = 0
     """Bytes between the end of a request that ascends and the begin of the next one."""
@@ -123,6 +134,14 @@ class Load:
     """Space of new files is not reserved."""
     fills: bool = False
     """It goes on to the end of the space there is."""
+    atomic: bool = False
+    """Each write is stored whole or not at all."""
+    priorities: list[dict[str, Any]] = field(default_factory=list)
+    """I/O priorities of shares of its requests."""
+    cpu: dict[str, Any] | None = None
+    """It takes CPU time, and issues no requests."""
+    program: Program | None = None
+    """It runs this, and issues no requests."""
     waits_for: str | None = None
     """Name of the job that must have ended before it begins."""
     notes: list[str] = field(default_factory=list)
@@ -133,17 +152,56 @@ class Load:
         return self.sequential and 0 < self.reads < 1
 
 
+def parse(
+    text: str | bytes,
+    name: str = "job file",
+    variables: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> list[Job]:
+    """The jobs of a file, with all keys known and all variables put in.
+
+    ``${NAME}`` is one of ``variables``, or of ``environment`` (by default the process's own); ``$pagesize``,
+    ``$ncpus`` and ``$mb_memory`` are those of this host. Raises ``FioError`` and nothing else. Where lines
+    cannot be read, it tells of them and of all values and keys of other lines that are wrong.
+    """
+    jobs, faults = sections(text, name, variables, environment)
+    if faults:
+        known = {fault.line for fault in faults}
+        values = [fault for job in jobs for fault in _read(job, 1.0, lines_only=True)[1]]
+        together([*faults, *(fault for fault in values if fault.line not in known)])
+    return jobs
+
+
 def read_jobs(jobs: Sequence[Job], interval: float = 1.0) -> list[Load]:
-    """What jobs ask for; raises ``FioError`` with all keys that are refused, or with what jobs lack."""
-    together([fault for job in jobs for entry in job.entries.values() if (fault := refused(entry))])
-    loads, faults = [], []
-    for job in jobs:
+    """What jobs ask for; raises ``FioError`` with all values that are wrong and all keys that are refused."""
+    read = [_read(job, interval) for job in jobs]
+    together([fault for _, faults in read for fault in faults])
+    return [load for load, _ in read if load is not None]
+
+
+def _read(job: Job, interval: float, *, lines_only: bool = False) -> tuple[Load | None, list[FioError]]:
+    """What a job asks for, and all that is wrong with its lines.
+
+    A line that is wrong is left out, and the rest is read again. ``lines_only``: what the job lacks as a
+    whole may be due to lines that are left out already.
+    """
+    faults = [fault for entry in job.entries.values() if (fault := refused(entry))]
+    entries = {key: entry for key, entry in job.entries.items() if refused(entry) is None}
+    while True:
         try:
-            loads.append(read_job(job, interval))
+            return read_job(replace(job, entries=entries), interval), faults
         except FioError as fault:
-            faults.append(fault)
-    together(faults)
-    return loads
+            key = next((key for key, entry in entries.items() if entry.line == fault.line), None)
+            if key is None:
+                return None, faults if faults or lines_only else [fault]
+            if all(other.line != fault.line for other in faults):
+                faults.append(fault)
+            entry = entries.pop(key)
+            if (other := possible(entry)) is not None:
+                entries[key] = other
+            elif key == "zonemode":
+                # The keys that say more of it mean nothing without it.
+                entries = {key: one for key, one in entries.items() if not key.startswith("zone")}
 
 
 def read_job(job: Job, interval: float = 1.0) -> Load:
@@ -158,7 +216,7 @@ def read_job(job: Job, interval: float = 1.0) -> Load:
         rw.refuse(f"must be one of: {', '.join(_PATTERNS)}")
     reads, sequential = _PATTERNS[pattern]
     way: _values.Direction = "both" if reads == 0.5 else "read" if reads else "write"
-    unit, sizes = _sizes(job, way)
+    unit, sizes, write_sizes = read_sizes(job, way)
     # That of a [global] section is not a job's.
     named = entries.get("name")
     name = named.value if named is not None and named.line > job.line else job.name
@@ -166,18 +224,35 @@ def read_job(job: Job, interval: float = 1.0) -> Load:
     load.discards = pattern.endswith("trim")
     if rw is not None and modifier:
         load.skip = _skip(rw, load, modifier)
+    load.write_sizes = write_sizes
     if sizes:
-        load.least = int(min(row["low"] for row in sizes))
-        load.most = int(max(row["high"] for row in sizes))
+        load.least = int(min(row["low"] for row in [*sizes, *write_sizes]))
+        load.most = int(max(row["high"] for row in [*sizes, *write_sizes]))
     _mix(load, way)
-    _align(load, way)
+    align(load, way)
     _engine(load)
+    refuse_others(job, load.backend)
     _amount(load)
+    if load.backend in IDLE:
+        return _idle(load)
+    load.priorities = read_priorities(job, load.reads, load.backend, load.notes)
     _place(load)
     _pace(load, way)
     _rest(load)
     _steer(load, interval)
     _remarks(load)
+    return load
+
+
+def _idle(load: Load) -> Load:
+    """A job that issues no requests: of the rest only its time and its threads matter."""
+    load.reads = 0.0
+    _rest(load)
+    load.verified = load.refilled = False
+    if load.backend == "cpu":
+        load.cpu = read_cpu(load.job, load.runtime)
+    else:
+        load.program = read_program(load.job, load.name, load.runtime, load.workers)
     return load
 
 
@@ -189,100 +264,6 @@ def _skip(rw: Entry, load: Load, text: str) -> int:
         rw.refuse("skips bytes, and needs requests of one op and one size")
     skip = _values.size(rw, text.strip().removeprefix("-"))
     return -skip if text.strip().startswith("-") else skip
-
-
-def _sizes(job: Job, way: _values.Direction) -> tuple[int, list[dict[str, Any]]]:
-    """Bytes of a block, and the rows of a plan's ``sizes``."""
-    entries = job.entries
-    split, span, one = (entries.get(key) for key in ("bssplit", "bsrange", "bs"))
-    unit, rows = 4096, list[dict[str, Any]]()
-    if split is not None:
-        keys = list(entries)
-        for other in (one, span):
-            # bssplit counts in fio whatever comes after it, which is hardly what was meant.
-            if other is not None and keys.index(other.key) > keys.index("bssplit"):
-                other.refuse(f"bssplit in line {split.line} says the sizes already; leave one out")
-        rows = _values.directed(split, way, _split, [_row(100, 4096, 4096)], "sizes")
-    elif span is not None and (one is None or list(entries).index("bsrange") > list(entries).index("bs")):
-        rows = _values.directed(span, way, _range, [_row(1, 4096, 4096)], "sizes")
-    elif one is not None:
-        unit = _values.directed(one, way, _values.size, 4096, "sizes")
-        _possible(one, unit)
-    if rows:
-        unit = min(row["low"] for row in rows)
-    if len(rows) == 1 and rows[0]["low"] == rows[0]["high"]:
-        rows = []
-    return unit, rows
-
-
-def _row(share: float, low: int, high: int) -> dict[str, Any]:
-    return {"share": share, "low": low, "high": high}
-
-
-def _possible(entry: Entry, size: int) -> int:
-    if not 1 <= size <= _MOST:
-        entry.refuse(f"a request can have 1 to {_MOST} bytes, and not {size}")
-    return size
-
-
-def _range(entry: Entry, text: str) -> list[dict[str, Any]]:
-    """Multiples of the smaller size, all alike; a larger one that is none is rarer."""
-    first, dash, last = text.partition("-")
-    if not dash:
-        entry.refuse("write two sizes with - between")
-    low, high = (_possible(entry, _values.size(entry, part)) for part in (first, last))
-    if low > high:
-        low, high = high, low
-    return rows_of_range(low, high, low)
-
-
-def _split(entry: Entry, text: str) -> list[dict[str, Any]]:
-    rows, open_ = [], []
-    for part in text.split(":"):
-        size, _, percent = part.partition("/")
-        row = _row(0, *[_possible(entry, _values.size(entry, size))] * 2)
-        if percent.strip():
-            row["share"] = _values.number(entry, percent, most=100)
-        else:
-            open_.append(row)
-        rows.append(row)
-    left = 100 - sum(row["share"] for row in rows)
-    if left < 0 or (left and not open_):
-        entry.refuse(f"the percentages add up to {100 - left}, and not to 100")
-    for row in open_:
-        row["share"] = left / len(open_)
-    # fio rounds each down to a multiple of the smallest, be that drawn or not.
-    least = min(row["low"] for row in rows)
-    for row in rows:
-        row["low"] = row["high"] = row["low"] // least * least
-    return [row for row in rows if row["share"]]
-
-
-def _align(load: Load, way: _values.Direction) -> None:
-    """What random offsets are multiples of, and whether blocks come once."""
-    entries = load.job.entries
-    free = "norandommap" in entries and _values.flag(entries["norandommap"])
-    if load.sequential:
-        return
-    load.once = not free and load.skew is None
-    entry = entries.get("ba")
-    if entry is None:
-        return
-    unit = _values.directed(entry, way, _values.size, load.least, "alignments")
-    _possible(entry, unit)
-    if unit == load.least:
-        return
-    # Blocks of another size than requests are not kept account of, in fio either.
-    load.once = False
-    steps = load.sizes or [_row(1, load.unit, load.unit)]
-    rows: list[dict[str, Any]] = []
-    for row in steps:
-        count = (row["high"] - row["low"]) // load.unit + 1
-        if len(rows) + count > _MOST_SIZES:
-            entry.refuse(f"goes with at most {_MOST_SIZES:,} different sizes; use fewer")
-        sizes = range(row["low"], row["high"] + 1, load.unit)
-        rows += [_row(row["share"] / count, size, size) for size in sizes]
-    load.unit, load.sizes = unit, rows
 
 
 def _mix(load: Load, way: _values.Direction) -> None:
@@ -305,6 +286,8 @@ def _mix(load: Load, way: _values.Direction) -> None:
             _sequence(load, entry)
         elif skew and load.sequential:
             load.notes.append("random_distribution has no effect on requests that ascend")
+        elif skew and load.write_sizes:
+            entry.refuse("needs reads and writes of the same sizes; write a job for each")
         elif skew:
             load.skew = skew
 
@@ -378,16 +361,32 @@ def _engine(load: Load) -> None:
     if alone and depth > 1:
         load.notes.append(f"iodepth has no effect with {engine}, in fio either: one request is in flight")
     load.depth = 1 if alone else depth
+    _atomic(load, engine)
     if engine == "libaio":
         load.notes.append("libaio is performed by io_uring, or by threads where that is not permitted")
     for key in entries:
         if key in ("direct", "buffered"):
             load.direct = _values.flag(entries[key]) == (key == "direct")
+    if load.atomic and not load.direct:
+        entries["atomic"].refuse("needs direct=1, as the page cache tears writes apart")
     if entry := entries.get("sync"):
         known: dict[str, Literal["none", "sync", "dsync"]] = {"0": "none", "none": "none", "1": "sync"}
         load.sync = {**known, "sync": "sync", "dsync": "dsync"}[
             _values.choice(entry, "none", "0", "sync", "1", "dsync")
         ]
+
+
+def _atomic(load: Load, engine: str) -> None:
+    """Whether each write is stored whole or not at all; what a file can do of it is known once it is open."""
+    entry = load.job.entries.get("atomic")
+    if entry is None or not _values.flag(entry):
+        return
+    if engine not in ATOMIC_ENGINES:
+        entry.refuse(f"needs one of the engines {', '.join(ATOMIC_ENGINES)}")
+    if load.reads == 1 or load.discards:
+        load.notes.append("atomic has no effect on a job that writes nothing, in fio either")
+        return
+    load.atomic = True
 
 
 def _amount(load: Load) -> None:
@@ -493,6 +492,8 @@ def _in_turn(load: Load) -> None:
 def _pace(load: Load, way: _values.Direction) -> None:
     entries = load.job.entries
     rate, iops = entries.get("rate"), entries.get("rate_iops")
+    if (about := iops or rate) is not None and load.write_sizes:
+        about.refuse("needs reads and writes of the same sizes; write a job for each")
     if rate is not None and iops is not None:
         iops.refuse(f"is a rate, and so is rate in line {rate.line}; leave one out")
     if entry := iops or rate:
@@ -581,7 +582,9 @@ def _rest(load: Load) -> None:
             load.cpus = [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
     if entry := entries.get("cpus_allowed_policy"):
         load.split = _values.choice(entry, "shared", "split") == "split"
-    _priority(load)
+    if entry := entries.get("nice"):
+        load.nice = _values.number(entry, least=-20, most=19)
+    load.ioprio = read_ioprio(load.job)
     if not load.direct:
         by_pattern: Literal["random", "sequential"] = "sequential" if load.sequential else "random"
         hints: dict[str, Literal["normal", "random", "sequential"]] = {
@@ -632,24 +635,6 @@ def _when(load: Load) -> None:
         load.ends_later = _values.choice(entry, "group", "stonewall", "all") == "all"
     if entry := entries.get("wait_for"):
         load.waits_for = entry.value
-
-
-_CLASSES = {1: "realtime", 2: "best_effort", 3: "idle"}
-
-
-def _priority(load: Load) -> None:
-    """Niceness and I/O priority; without a class, a level is one of best effort."""
-    entries = load.job.entries
-    if entry := entries.get("nice"):
-        load.nice = _values.number(entry, least=-20, most=19)
-    level, kind = entries.get("prio"), entries.get("prioclass")
-    if level is None and kind is None:
-        return
-    name = "best_effort" if kind is None else _CLASSES[_values.number(kind, least=1, most=3)]
-    load.ioprio = {"class": name, "level": 0 if level is None else _values.number(level, most=7)}
-    if name == "idle" and load.ioprio["level"]:
-        assert level is not None
-        level.refuse("the idle class has no levels; leave it out")
 
 
 def _content(load: Load) -> None:

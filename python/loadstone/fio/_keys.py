@@ -44,31 +44,24 @@ BARE = frozenset(
 """Keys that may stand without a value, which is then 1."""
 
 USED: Mapping[str, str] = {
-    "name": "the job's name in results, the group of its workers; files are named by its section, "
-    "and a name in `[global]` names nothing",
-    "rw": "read, write, randread, randwrite, rw, readwrite, randrw, and trim, randtrim, which discard (on "
-    "files they punch holes); `read:8k` skips so many bytes between two requests, `read:-8k` goes back",
+    "name": "name in results, and group of the workers; files are named by the section",
+    "rw": "read, write, rw, readwrite, randread, randwrite, randrw, trim, randtrim; `:8k` skips",
     "bs": "bytes per request; `READ,WRITE` where the job does only one of them, or both are alike",
-    "bsrange": "multiples of the first size up to the second, with equal chance; a second size that is no "
-    "multiple is rarer, in proportion to its distance from the last multiple",
-    "bssplit": "sizes, as multiples of the smallest, and their percentages; those without one share the rest",
-    "ba": "what random offsets are multiples of, in place of the smallest size; blocks may then come again",
-    "size": "bytes of the file and of all transfers, or percent of the file, bounded by what is left of it",
+    "bsrange": "multiples of the first size up to the second, with equal chance",
+    "bssplit": "sizes and their percentages; those without one share the rest",
+    "ba": "what random offsets are multiples of, in place of the smallest size",
+    "size": "bytes of the file and of all transfers, or percent of the file",
     "io_size": "bytes of all transfers, or percent of those it would be",
     "filesize": "bytes of each file, used from the offset on; `size` then only limits what is moved",
     "offset": "where in the file the job begins; bytes, or percent of the file there is, rounded up",
     "offset_increment": "added for each further one of `numjobs`",
-    "loops": "so many times what it is without; not with random blocks and an `offset` or `io_size`, nor "
-    "with an `io_size` above the file's",
-    "fill_device": "requests go on to the end of the device, or to what the file system has free when the "
-    "plan is made",
+    "loops": "so many times what it is without",
+    "fill_device": "requests go on to the end of the device, or fill the file system",
     "fallocate": "1, native, posix: space of new files is reserved; none, truncate: they have holes",
     "number_ios": "most requests",
-    "filename": "one file or several, with `:` between; below `--on`, or that very target; "
-    "directories are made",
+    "filename": "one file or several, with `:` between; directories are made",
     "filename_format": "with `$jobname`, `$jobnum` and `$filenum`; its directories are made",
-    "directory": "directory of the files, below `--on`, made where it is missing; of several, each of "
-    "`numjobs` has one in turn, unless `filename` is given",
+    "directory": "directory of the files; of several, each of `numjobs` has one in turn",
     "nrfiles": "files that a random job chooses its blocks from",
     "file_service_type": "`random` for random jobs on several files, `sequential` for others",
     "ioengine": "see below",
@@ -76,14 +69,13 @@ USED: Mapping[str, str] = {
     "direct": "`O_DIRECT`",
     "buffered": "its opposite",
     "sync": "`O_SYNC` (1, sync) or `O_DSYNC` (dsync)",
+    "atomic": "each write is stored whole or not at all (`RWF_ATOMIC`), with `direct=1`",
     "runtime": "ends the job; with `ramp_time` counted from its end",
-    "steadystate": "the plan's `steady`: `iops`, `bw` or `lat`, or with `_slope` behind, and a limit; jobs "
-    "that run together need the same, and all of them are judged together",
+    "steadystate": "the plan's `steady`: `iops`, `bw` or `lat`, or with `_slope`, and a limit",
     "steadystate_duration": "the window that is judged",
     "steadystate_ramp_time": "time before the first sample",
     "steadystate_check_interval": "length of a sample, 1 s or more",
-    "latency_target": "searches the greatest depth up to `iodepth` at which requests are so fast; the "
-    "summary tells it; with io_uring only",
+    "latency_target": "searches the greatest depth up to `iodepth` at which requests are so fast",
     "latency_window": "time that a depth is tried for",
     "latency_percentile": "percent of the requests that must be so fast; 100",
     "latency_run": "goes on once the depth is found, and follows the latency",
@@ -97,42 +89,47 @@ USED: Mapping[str, str] = {
     "random_sequence_stride": "blocks that `sequence` moves on by each time",
     "time_based": "go on until `runtime`, whatever `size` is",
     "startdelay": "time that the job waits before it begins",
-    "ramp_time": "time before the measured one, in which the load goes on; jobs that run together need the "
-    "same",
+    "ramp_time": "time before the measured one, in which the load goes on",
     "thinktime": "a pause, once all requests of the job have completed",
     "thinktime_blocks": "requests between two pauses",
     "exitall": "the job's end ends those that run with it",
     "exit_what": "group and stonewall: those that run with it; all: only where no others come later",
     "wait_for": "the job begins when the workers of that one have ended; both run in one plan",
+    "cpuload": "of `cpuio`: percent of a CPU's time that each of `numjobs` takes",
+    "cpuchunks": "of `cpuio`: microseconds for which it is busy without a pause; 50000",
+    "cpumode": "of `cpuio`: noop looks at the clock, qsort sorts numbers",
+    "exit_on_io_done": "of `cpuio`: ends once all jobs that issue requests have ended",
+    "program": "of `exec`: the program that is run; needs `--allow-system`",
+    "arguments": "of `exec`: split at spaces; `%r` is `runtime`, `%n` the job's name",
+    "grace_time": "of `exec`: seconds from SIGTERM to SIGKILL; 1",
+    "std_redirect": "of `exec`: prints to NAME.stdout, NAME.stderr (1) or standard error (0)",
     "numjobs": "so many workers",
     "rwmixread": "percentage of reads",
     "rwmixwrite": "percentage of writes",
     "rate_iops": "a `rate` of as many requests of the smallest size",
-    "rate": "bytes per second of each worker, at times of their own (open loop); with `poisson` as many "
-    "requests as there would be of the smallest size; `READS,WRITES` of a job that does both decide how "
-    "many are reads",
+    "rate": "bytes per second of each worker, at times of their own (open loop)",
     "rate_process": "linear, poisson",
-    "random_distribution": "random, zipf:THETA, pareto:H, zoned:ACCESS/PERCENT:..., "
-    "zoned_abs:ACCESS/BYTES:..., sequence:BLOCK,BLOCK,...",
+    "random_distribution": "random, zipf, pareto, zoned, zoned_abs, sequence",
     "percentage_random": "what is left of 100 begins where the request before it ended",
     "randseed": "the plan's seed; jobs that run together need the same",
-    "norandommap": "blocks are drawn with repetition; without the key each comes once, and a request ends "
-    "before one that came already",
+    "norandommap": "blocks are drawn with repetition; without the key each comes once",
     "cpus_allowed": "CPUs of the workers",
     "cpumask": "the same as a number of bits",
     "cpus_allowed_policy": "shared; split gives each of `numjobs` one",
     "nice": "of the workers' threads",
     "prio": "level of the workers' I/O priority, 0 to 7",
     "prioclass": "1 realtime, 2 best-effort, 3 idle",
-    "fadvise_hint": "advice on the pattern, through the page cache only: 1, random, sequential, 0, none; "
-    "none where jobs that run together use a file in different ways",
-    "invalidate": "caches are dropped before the jobs (1) or not (0); jobs that run together need the same",
+    "cmdprio_percentage": "percent of the requests with a priority of their own; READ,WRITE",
+    "cmdprio_bssplit": "the same by size: SIZE/PERCENT, or SIZE/PERCENT/CLASS/LEVEL",
+    "cmdprio_class": "class of these: 1 realtime (default), 2 best-effort, 3 idle",
+    "cmdprio": "level of these, 0 to 7",
+    "fadvise_hint": "advice on the pattern, through the page cache only",
+    "invalidate": "caches are dropped before the jobs (1) or not (0)",
     "overwrite": "new files are written from end to end before the jobs",
     "dedupe_percentage": "the plan's `content`: 100 / (100 - it) blocks for each unique one",
-    "buffer_compress_percentage": "the plan's `content`: blocks compress 100 / (100 - it) times; 5 to 90",
+    "buffer_compress_percentage": "the plan's `content`: 100 / (100 - it) times; 5 to 90",
     "refill_buffers": "the plan's `content`: every block is made for its write",
-    "verify": "the plan's `verify`, for all jobs that run together: blocks carry marks of our own, whatever "
-    "checksum or pattern is named; 0, none, null: nothing",
+    "verify": "the plan's `verify`, for all jobs that run together",
     "stonewall": "begins another plan, which runs after the ones before",
 }
 """What is translated, and into what."""
@@ -282,7 +279,6 @@ REFUSED: Mapping[str, Refused] = {
     "sync_file_range": _FLUSHES,
     "end_fsync": _refused("nothing is flushed at the end; sync=dsync makes every write stable", "0"),
     "fsync_on_close": _refused("nothing is flushed at the end; sync=dsync makes every write stable", "0"),
-    "atomic": _refused("writes are not atomic", "0"),
     "thinktime_iotime": _THINK,
     "thinkcycles": _THINK,
     "max_latency": _refused("no single request ends a run by its latency; see latency_target", "0"),
@@ -304,10 +300,9 @@ REFUSED: Mapping[str, Refused] = {
     "exec_prerun": _refused("commands are not run; run them before", ""),
     "exec_postrun": _refused("commands are not run; run them after", ""),
     "ioscheduler": _HOST,
-    "cmdprio_percentage": _refused("requests have no priorities", "0"),
-    "cmdprio_class": _refused("requests have no priorities"),
-    "cmdprio": _refused("requests have no priorities", "0"),
-    "cmdprio_bssplit": _refused("requests have no priorities"),
+    "cmdprio_hint": _refused("write the hint in cmdprio_bssplit, as SIZE/PERCENT/CLASS/LEVEL/HINT", "0"),
+    **_each("spr_op spr_num_regions spr_cs", _refused("belongs to sprandom")),
+    "sprandom": _refused("SSDs are not preconditioned by regions; write all with rw=randwrite, loops=2", "0"),
     "cgroup": _refused("put the whole command into a cgroup, as with systemd-run"),
     "cgroup_nodelete": _refused("belongs to cgroup", "0"),
     "cgroup_weight": _refused("belongs to cgroup"),
@@ -369,6 +364,8 @@ ENGINES: Mapping[str, tuple[str, bool]] = {
     "dircreate": ("mkdir", True),
     "dirstat": ("stat directories", True),
     "dirdelete": ("rmdir", True),
+    "cpuio": ("cpu", True),
+    "exec": ("program", True),
 }
 """Backend of each of fio's engines, and whether it has one request in flight whatever ``iodepth`` is."""
 
@@ -378,17 +375,23 @@ BY_NAME = frozenset({"create", "stat", "remove", "mkdir", "stat directories", "r
 OF_SPACE = frozenset({"allocate", "truncate"})
 """Those that change how much space files have and move no bytes."""
 
+IDLE = frozenset({"cpu", "program"})
+"""Those that issue no requests."""
+
+ATOMIC_ENGINES = ("pvsync2", "libaio", "io_uring")
+"""Engines of fio's whose writes can be atomic."""
+
 OTHER_ENGINES: Mapping[str, str] = {
-    "cpuio": "burns CPU time and performs no requests",
     "io_uring_cmd": "commands to devices are not performed; use io_uring",
     "page_fault": "touches memory and no storage",
+    "e4defrag": "moves blocks of ext4; run e4defrag(8) itself",
     **_each(
-        "splice sg e4defrag exec mtd dev-dax libpmem pmemblk libzbc external",
+        "splice sg mtd dev-dax libpmem pmemblk libzbc external",
         "cannot be performed; use psync, libaio or io_uring",
     ),
     **_each(
         "net netsplice rdma rados rbd http gfapi gfapi_async libhdfs nbd nfs libiscsi "
-        "ime_psync ime_psyncv ime_aio dfs xnvme libblkio libcufile",
+        "ime_psync ime_psyncv ime_aio dfs xnvme libblkio libcufile libhipfile",
         "goes over a network or to a library; use a file or a device",
     ),
 }
@@ -396,9 +399,9 @@ OTHER_ENGINES: Mapping[str, str] = {
 
 OF_ENGINES = frozenset(
     _each(
-        "cpuload cpumode cpuchunks exit_on_io_done program arguments grace_time std_redirect donorname "
-        "inplace hostname port listen protocol nodelay pingpong interface ttl window_size mss netdev verb "
-        "bindname clientname clustername pool cont rbdname conf busy_poll touch_objects namespace volume "
+        "rocm_io donorname inplace hostname port listen protocol nodelay pingpong interface ttl window_size "
+        "mss netdev verb bindname clientname clustername pool cont rbdname conf busy_poll touch_objects "
+        "namespace volume "
         "brick chunk_size obj_class svcl hdfsdirectory namenode single_instance hdfs_use_direct https "
         "http_host http_mode http_verbose http_user http_pass http_object_mode http_s3_key http_s3_keyid "
         "http_s3_region http_s3_security_token http_s3_sse_customer_key http_s3_sse_customer_algorithm "
@@ -408,8 +411,7 @@ OF_ENGINES = frozenset(
         "libblkio_queue_size libblkio_pre_start_props libblkio_vectored libblkio_write_zeroes_on_trim "
         "libblkio_wait_mode libblkio_force_enable_completion_eventfd sg_write_mode stream_id readfua "
         "writefua skip_bad write_mode deallocate fdp fdp_pli fdp_pli_select dataplacement plids "
-        "plid_select dp_scheme md_per_io_size pi_act pi_chk apptag apptag_mask sprandom spr_op "
-        "spr_num_regions spr_cs",
+        "plid_select dp_scheme md_per_io_size pi_act pi_chk apptag apptag_mask",
         None,
     )
 )

@@ -6,20 +6,22 @@ import math
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, TypeVar
 
 from loadstone._files import absolute
 from loadstone._values import is_null
 from loadstone.content import Content
 from loadstone.errors import Error
+from loadstone.fio._beside import look
 from loadstone.fio._calls import plan_of_calls
 from loadstone.fio._extent import Part, amount_of, base_of, part_of, pieces_of
 from loadstone.fio._job import Load, read_jobs
 from loadstone.fio._keys import BY_NAME, OF_SPACE
-from loadstone.fio._paths import make, missing
+from loadstone.fio._paths import command, implied, make, missing, refuse_new
 from loadstone.fio._read import Job
 from loadstone.plan import targets as _target
+from loadstone.plan.actions import Program
 from loadstone.plan.options import NOTHING, RunOptions, backend_of
 from loadstone.plan.parts import with_content
 from loadstone.plan.steering import steady_of
@@ -43,8 +45,8 @@ _UNIT, _PAGE = 1 << 20, 4096
 class Settings:
     """How a job file is performed."""
 
-    on: str
-    """Directory, file, device, or ``null:``."""
+    on: str | None
+    """Directory, file, device, or ``null:``; None: files that jobs name by absolute paths and only read."""
     options: RunOptions = NOTHING
     """``seed``, ``duration``, ``cpus``, ``cache`` and what is asked of written data stand in place of what
     the jobs say."""
@@ -62,9 +64,13 @@ class Plans:
     """Where the meaning differs from fio's."""
     directories: list[str] = field(default_factory=list, kw_only=True)
     """Those that are made before, outermost first."""
+    programs: list[list[Program]] = field(default_factory=list, kw_only=True)
+    """Those that begin with each plan or before it, and last those that come after all."""
 
-    def make_directories(self) -> None:
-        """Makes them, which the first plan needs; raises ``Error`` where one cannot be made."""
+    def begin(self) -> None:
+        """Makes the directories, which the first plan needs; raises ``Error`` where one cannot be made, or a
+        program cannot be run."""
+        look([one for several in self.programs for one in several])
         make(self.directories)
 
 
@@ -88,6 +94,8 @@ class _File:
     cut: bool = False
     """It may be shorter in the end."""
     sparse: bool = True
+    atomic: bool | None = None
+    """Writes are stored whole or not at all; None: nothing writes it."""
     written: int = 0
     """Bytes from its beginning that requests which ascend write all of."""
 
@@ -126,6 +134,8 @@ class _Lowering:
     """Directories that were named to give up files in them."""
     once: int = 0
     """Blocks that come once, of all workers of a plan."""
+    on: str = ""
+    """What ``on`` of the settings names, or what follows from the jobs."""
     root: str | None = None
     """Directory all files lie in; None where there is one target for all."""
     only: str | None = None
@@ -133,9 +143,14 @@ class _Lowering:
 
     def plans(self, loads: Sequence[Load]) -> Plans:
         on = self.settings.on
+        if on is None:
+            on = implied(loads, self.settings.options)
         if not is_null(on):
             path = absolute(on)
             self.root, self.only = (path, None) if os.path.isdir(path) else (None, path)
+        else:
+            _target.refuse_on_null(self.settings.options)
+        self.on = on
         rounds: list[list[Load]] = []
         for load in loads:
             if load.stonewall or not rounds:
@@ -143,8 +158,22 @@ class _Lowering:
             rounds[-1].append(load)
         for at, together in enumerate(rounds):
             _refuse_order(together, at + 1 < len(rounds))
-        plans = [self._plan(together) for together in rounds]
+        programs: list[list[Program]] = [[]]
+        plans: list[dict[str, Any]] = []
+        jobs: list[list[str]] = []
+        for together in rounds:
+            performed = [load for load in together if load.program is None]
+            programs[-1] += [self._program(load, not performed) for load in together if load.program]
+            if performed:
+                plans.append(self._plan(performed))
+                jobs.append([load.name for load in performed])
+                programs.append([])
+        if not plans:
+            loads[0].job.refuse("runs a program, and no job issues requests; call the program itself")
         self._refuse_taken()
+        if self.settings.on is None:
+            new = [path for path, found in self.seen.items() if found.new and not found.allowed]
+            refuse_new(loads, self.settings.options, new)
         named = [one for one in self.settings.options.allow_destroy if absolute(one) not in self.covering]
         _target.check_allowed(self.seen.values(), named)
         for load in loads:
@@ -155,25 +184,40 @@ class _Lowering:
         notes = [f"{', '.join(names)}: {note}" for note, names in self.notes.items()]
         for path in self.directories.keys() & self.there.keys():
             self.directories[path].job.refuse(f"{path} is a file and a directory; name one of them otherwise")
-        jobs = [[load.name for load in together] for together in rounds]
-        return Plans(plans, jobs, notes, directories=list(self.directories))
+        return Plans(plans, jobs, notes, directories=list(self.directories), programs=programs)
+
+    def _program(self, load: Load, alone: bool) -> Program:
+        """The program of a job, which the user must have allowed."""
+        found, entry = load.program, load.job.entries["program"]
+        assert found is not None
+        if not self.settings.options.allow_system:
+            entry.refuse("runs a program; look at what it does, and allow it with `allow_system`")
+        if load.runtime is not None and self.settings.options.duration:
+            found = replace(found, seconds=self.settings.options.duration)
+        return replace(found, base=self.root or os.getcwd(), alone=alone)
 
     def _plan(self, loads: Sequence[Load]) -> dict[str, Any]:
         """One plan of jobs that run together."""
         options = self.settings.options
         runtime = options.duration or _runtime(loads)
-        ramp = _alike(loads, "ramp_time", lambda load: load.ramp) or 0.0
-        seed = options.seed if options.seed is not None else _alike(loads, "randseed", lambda load: load.seed)
+        issuing = [load for load in loads if load.cpu is None]
+        ramp = _alike(issuing, "ramp_time", lambda load: load.ramp) or 0.0
+        seed = options.seed
+        if seed is None:
+            seed = _alike(issuing, "randseed", lambda load: load.seed)
         if any(load.backend in BY_NAME for load in loads):
-            return plan_of_calls(loads, self.settings.on, options, seed or 0, runtime)
-        drop = _alike(
-            [load for load in loads if load.backend != "null"], "invalidate", lambda load: load.drop
-        )
-        content = options.asked_content or _content([load for load in loads if load.backend != "null"])
+            return plan_of_calls(loads, self.on, options, seed or 0, runtime)
+        moving = [load for load in issuing if load.backend != "null"]
+        drop = _alike(moving, "invalidate", lambda load: load.drop)
+        content = options.asked_content or _content(moving)
         files: dict[str, _File] = {}
         workers: list[dict[str, Any]] = []
         places = self.once = 0
         for load in loads:
+            if load.cpu is not None:
+                _refuse_endless(load, issuing, bool(options.duration))
+                workers += [self._cpu(load, number, runtime) for number in range(load.workers)]
+                continue
             places += load.workers * load.many
             if len(workers) + load.workers > _WORKERS:
                 load.job.refuse(f"makes more than {_WORKERS:,} workers; use a smaller numjobs")
@@ -202,7 +246,7 @@ class _Lowering:
             step["ramp_ns"] = round(ramp * 1e9)
         if options.until_steady is not None:
             step["steady"] = steady_of(options.until_steady, options.interval or 1.0)
-        elif (steady := _alike(loads, "steadystate", lambda load: load.steady)) is not None:
+        elif (steady := _alike(issuing, "steadystate", lambda load: load.steady)) is not None:
             step["steady"] = steady
         steps.append(step)
         limit = {} if options.memory_limit is None else {"memory_limit": options.memory_limit}
@@ -220,6 +264,23 @@ class _Lowering:
         if any(load.verified for load in loads) and any(target["kind"] != "null" for target in targets):
             plan["verify"] = {}
         return {**plan, **with_content(plan, content)}
+
+    def _cpu(self, load: Load, number: int, runtime: float | None) -> dict[str, Any]:
+        """A worker that takes CPU time."""
+        around = {"nice": load.nice, "schedule": self._schedule(load, runtime)}
+        return {
+            **{key: value for key, value in around.items() if value is not None},
+            "group": load.name,
+            "source": load.cpu,
+            "backend": "null",
+            "depth": 1,
+            "cpus": self._cpus(load, number),
+        }
+
+    def _cpus(self, load: Load, number: int) -> list[int]:
+        """CPUs of one of a job's workers."""
+        cpus = list(self.settings.options.cpus) or load.cpus
+        return [cpus[number % len(cpus)]] if cpus and load.split else cpus
 
     def _worker(
         self, load: Load, number: int, runtime: float | None, files: dict[str, _File]
@@ -276,6 +337,8 @@ class _Lowering:
         }
         if load.sizes:
             source |= {"sizes": load.sizes, "fit": "redraw"}
+        if load.write_sizes:
+            source["write_sizes"] = load.write_sizes
         if load.once:
             source["once"] = True
         if load.apart:
@@ -294,7 +357,6 @@ class _Lowering:
             source["skew"] = _placed(load, parts[0].size)
         if load.poisson and load.rate:
             source["arrival"] = {"kind": "poisson"}
-        cpus = list(self.settings.options.cpus) or load.cpus
         null = files[names[0]].found.kind == "null"
         backend = "sync"
         if null or load.backend == "io_uring":
@@ -307,16 +369,20 @@ class _Lowering:
                 load.job.entries["latency_target"].refuse("has no meaning on null:, where nothing takes time")
             around["latency_target"] = load.latency
         around["flow"] = load.flow
+        if load.priorities and null:
+            load.notes.append("requests that go nowhere have no priority: cmdprio has no effect on null:")
+        priorities = [] if null else load.priorities
         if load.think:
             around["pause"] = {"requests": load.think_blocks, "ns": round(load.think * 1e9)}
         return {
             **{key: value for key, value in around.items() if value is not None},
+            **({"priorities": priorities} if priorities else {}),
             "group": load.name,
             "source": source,
             "pace": {"kind": "open", "speed": 1.0} if load.rate or load.byte_rate else {"kind": "closed"},
             "backend": backend,
             "depth": load.depth,
-            "cpus": [cpus[number % len(cpus)]] if cpus and load.split else cpus,
+            "cpus": self._cpus(load, number),
             "map": {"objects": objects},
             "requests": amount.requests,
             "reads_only": load.reads == 1,
@@ -355,7 +421,7 @@ class _Lowering:
         assert self.only is not None
         if load.many > 1:
             about = load.job.entries.get("filename") or load.job.entries["nrfiles"]
-            about.refuse(f"are {load.many} files, and `on` {self.settings.on} is one; name a directory")
+            about.refuse(f"are {load.many} files, and `on` {self.on} is one; name a directory")
         if load.files:
             named = absolute(os.path.join(*load.directories[:1], load.files[0]))
             if named != self.only:
@@ -364,7 +430,7 @@ class _Lowering:
                 )
         elif load.directories:
             load.job.entries["directory"].refuse(
-                f"`on` {self.settings.on} is no directory that this could lie in; name the directory"
+                f"`on` {self.on} is no directory that this could lie in; name the directory"
             )
         return self.only
 
@@ -403,6 +469,11 @@ class _Lowering:
             found = _target.Found("", "null", None, False) if null else self.seen[path]
             files[path] = _File(found, f"t{len(files)}", load.direct, load.sync, load, advice=load.advice)
         file = files[path]
+        if load.reads < 1 and not load.discards and not null:
+            if file.atomic not in (None, load.atomic):
+                what = f"a job uses {path} with another atomic; put stonewall between them"
+                (load.job.entries.get("atomic") or load.job).refuse(what)
+            file.atomic = load.atomic
         if file.advice != load.advice:
             file.advice = None
         if load.discards:
@@ -470,6 +541,8 @@ class _Lowering:
                 what += "each with `allow_destroy`, as these are links or hard links, or lie on another mount"
             else:
                 what += f"new ones, or pass `allow_destroy` {self.root} to give up what the jobs write there"
+        if self.settings.on is None:
+            what += f": {command(load, self.settings.options, list(self.taken), list(self.taken))}"
         about = load.job.entries.get("filename")
         if about is None or several:
             load.job.refuse(what)
@@ -560,6 +633,7 @@ class _Lowering:
             "direct": file.direct,
             "sync": file.sync,
             "allow_destroy": found.allowed,
+            **({"atomic": True} if file.atomic else {}),
             **({"sparse": True} if file.sparse and found.kind == "file" and found.new else {}),
             **({"made_before": True} if before is not None and not found.allowed else {}),
             **({} if (within := self._within(found)) is None else {"within": within}),
@@ -594,7 +668,8 @@ def _content(loads: Sequence[Load]) -> Content | None:
     if not _alike(loads, "refill_buffers", lambda load: load.refilled):
         return None
     # The largest block that all requests are made of; of others parts are written.
-    sizes = [size for load in loads for row in load.sizes for size in (row["low"], row["high"])]
+    rows = [row for load in loads for row in [*load.sizes, *load.write_sizes]]
+    sizes = [size for row in rows for size in (row["low"], row["high"])]
     unit = math.gcd(_UNIT, *sizes, *(load.unit for load in loads))
     return {"compress": compress or 1.0, "dedupe": dedupe or 1.0, "unit": max(unit, _PAGE)}
 
@@ -606,6 +681,15 @@ def _alike(loads: Sequence[Load], key: str, value: Callable[[Load], T]) -> T | N
         if mine != values[0]:
             _differ(load, loads[0], key)
     return values[0] if values else None
+
+
+def _refuse_endless(load: Load, issuing: Sequence[Load], duration: bool) -> None:
+    """Raises where nothing ends a job that takes CPU time."""
+    entries, ends = load.job.entries, load.cpu is not None and load.cpu.get("with_others")
+    if ends and not issuing:
+        entries["exit_on_io_done"].refuse("no job that runs with this one issues requests; write runtime")
+    if not ends and not load.runtime and not duration:
+        load.job.refuse("takes CPU time without end; write runtime=30, or exit_on_io_done=1")
 
 
 def _runtime(loads: Sequence[Load]) -> float | None:

@@ -6,7 +6,7 @@ import difflib
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from loadstone._kept import warn_of_environment
@@ -95,16 +95,15 @@ def _cut(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def parse(
+def sections(
     text: str | bytes,
-    name: str = "job file",
+    name: str,
     variables: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
-) -> list[Job]:
-    """The jobs of a file, with all keys known and all variables put in.
+) -> tuple[list[Job], list[FioError]]:
+    """The jobs of a file without lines that are wrong, and what is wrong with those.
 
-    ``${NAME}`` is one of ``variables``, or of ``environment`` (by default the process's own); ``$pagesize``,
-    ``$ncpus`` and ``$mb_memory`` are those of this host. Raises ``FioError`` and nothing else.
+    Keys that are refused are in the jobs. Raises ``FioError`` where nothing can be read.
     """
     lines = _lines(text, name)
     given = dict(variables or {})
@@ -114,15 +113,21 @@ def parse(
     jobs: list[Job] = []
     section: dict[str, Entry] | None = None
     faults: list[FioError] = []
-    hopeless: list[FioError] = []
     for number, raw in enumerate(lines, 1):
         line = re.split(r"[;#]", raw, maxsplit=1)[0].strip()
         if not line:
             continue
         if not _visible(line):
-            raise FioError(name, number, f"{_cut(line)}: has a character that cannot be seen; type it anew")
+            what = f"{_cut(line)}: has a character that cannot be seen; type it anew"
+            faults.append(FioError(name, number, what))
+            continue
         if line.startswith("["):
-            title = _title(line, name, number)
+            try:
+                title = _title(line, name, number)
+            except FioError as fault:
+                faults.append(fault)
+                section = {}
+                continue
             if title == "global":
                 section = shared
             else:
@@ -132,25 +137,50 @@ def parse(
                 jobs.append(Job(name, number, title, section))
             continue
         if section is None:
-            raise FioError(name, number, f"{_cut(line)}: stands before any section; write [global] above it")
+            what = f"{_cut(line)}: stands before any section; write [global] above it"
+            faults.append(FioError(name, number, what))
+            # One section lacks its name, and not each of its lines.
+            section = {}
+            continue
         try:
             entry = _entry(line, name, number, known, used)
         except FioError as fault:
             faults.append(fault)
-            continue
-        if (found := refused(entry)) is not None:
-            hopeless.append(found)
+            other = _stand_in(line, name, number)
+            if other is None:
+                continue
+            entry = other
         # In place of an earlier one, but at the end: of keys that exclude each other the last one counts.
         section.pop(entry.key, None)
         section[entry.key] = entry
-    if faults:
-        together(faults + hopeless)
-    if not jobs:
-        raise FioError(name, max(len(lines), 1), "has no job; write a section such as [job]")
-    warn_of_environment(name, used - given.keys())
-    if unused := given.keys() - used:
-        raise FioError(name, 1, f"-D {min(unused)}: the file has no ${{{min(unused)}}}")
-    return jobs
+    if not faults:
+        if not jobs:
+            raise FioError(name, max(len(lines), 1), "has no job; write a section such as [job]")
+        warn_of_environment(name, used - given.keys())
+        if unused := given.keys() - used:
+            raise FioError(name, 1, f"-D {min(unused)}: the file has no ${{{min(unused)}}}")
+    return jobs, faults
+
+
+def possible(entry: Entry) -> Entry | None:
+    """An entry of the same key that other keys of the job can go with, in place of one that is wrong."""
+    value = entry.value.lower()
+    match entry.key:
+        case "rw":
+            value = ("rand" if "rand" in value else "") + ("read" if "read" in value else "write")
+        case "ioengine":
+            value = "io_uring"
+        case "zonemode":
+            value = "strided"
+        case _:
+            return None
+    return None if value == entry.value else replace(entry, value=value)
+
+
+def _stand_in(line: str, name: str, number: int) -> Entry | None:
+    """What :func:`possible` says of a line that is no entry."""
+    key, _, value = (part.strip() for part in line.partition("="))
+    return possible(Entry(name, number, ALIASES.get(key, key), value, line))
 
 
 def _lines(text: str | bytes, name: str) -> list[str]:

@@ -105,13 +105,7 @@ def directed(entry: Entry, direction: Direction, parse: Callable[[Entry, str], T
 
     A missing one is that before it, or the usual one where an empty one was written.
     """
-    parts = entry.value.split(",")
-    if len(parts) > 3:
-        entry.refuse("has more than three values; they are those of reads, writes and trims")
-    # A value after a trailing comma is the usual one, one that is not written at all that before it.
-    values = [parse(entry, part) if part.strip() else usual for part in parts]
-    read = values[0]
-    write = values[1] if len(values) > 1 else values[0]
+    read, write = each_way(entry, parse, usual)
     if direction == "read":
         return read
     if direction == "write":
@@ -119,6 +113,15 @@ def directed(entry: Entry, direction: Direction, parse: Callable[[Entry, str], T
     if read != write:
         entry.refuse(f"{what} of reads and writes cannot differ within a job; write a job for each")
     return read
+
+
+def each_way(entry: Entry, parse: Callable[[Entry, str], T], usual: T) -> tuple[T, T]:
+    """Values of reads and of writes: a missing one is that before it, an empty one the usual one."""
+    parts = entry.value.split(",")
+    if len(parts) > 3:
+        entry.refuse("has more than three values; they are those of reads, writes and trims")
+    values = [parse(entry, part) if part.strip() else usual for part in parts]
+    return values[0], values[1] if len(values) > 1 else values[0]
 
 
 def cpus(entry: Entry) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,6 +66,38 @@ class Beside:
 
 
 @dataclass(frozen=True, slots=True)
+class Program:
+    """Runs a program, and no shell: beside the next run, or by itself.
+
+    A job file may do so only where the user allows it.
+    """
+
+    words: tuple[str, ...]
+    """The program and its arguments."""
+    name: str
+    seconds: float | None
+    """Time after which it is ended (SIGTERM); None: it ends by itself."""
+    grace: float
+    """Seconds from there on until it is killed."""
+    prints: str | None
+    """What it prints goes to files of this name with ``.stdout`` and ``.stderr`` behind; None: to standard
+    error."""
+    base: str = "."
+    """The directory of these files; no link on the way to them may lead out of it."""
+    alone: bool = False
+    """By itself: the next run begins when it has ended."""
+    place: str = field(default="", compare=False)
+    """File and line that name it."""
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Paths of what it prints."""
+        if self.prints is None:
+            return ()
+        return tuple(os.path.join(self.base, f"{self.prints}.{end}") for end in ("stdout", "stderr"))
+
+
+@dataclass(frozen=True, slots=True)
 class RunPlan:
     """Runs a plan. Without windows all of the run is reported."""
 
@@ -90,4 +123,4 @@ class Wait:
     seconds: float
 
 
-Action = Print | Shell | Beside | RunPlan | Dump | Wait
+Action = Print | Shell | Beside | Program | RunPlan | Dump | Wait

@@ -52,7 +52,7 @@ TAKES: Mapping[Kind, frozenset[str]] = {
     "plan": _ALWAYS | _REQUESTS | {"on", "variables", "verify_state", "until_steady"},
     "script": _SCRIPTS | {"allow_system", "nice", "ioprio"},
     # A state is of targets that are files, as those of jobs are.
-    "jobs": _CALLS | _VERIFY | {"until_steady", "nice", "ioprio"},
+    "jobs": _CALLS | _VERIFY | {"until_steady", "nice", "ioprio", "allow_system"},
     "benchmark": (_SCRIPTS - {"rebase"}) | {"size", "source"},
     "suite": (_CALLS - {"duration", "rebase"}) | {"size", "bs", "depth", "direct", "sweep"},
     "name": _BLOCKS | _SHAPED | {"until_steady", "latency_target"},
@@ -106,8 +106,8 @@ _OF_FILES: Mapping[str, str] = {
 }
 """Why options mean nothing to scripts, benchmarks and suites."""
 _ONLY = {
-    **dict.fromkeys(("allow_system", "compat", "layout"), "is no script of Filebench"),
-    "rebase": "is no script of Filebench, nor a job file of fio",
+    **dict.fromkeys(("compat", "layout"), "is no script of Filebench"),
+    **dict.fromkeys(("allow_system", "rebase"), "is no script of Filebench, nor a job file of fio"),
     "source": "is no benchmark; loadstone run --list names them",
     "sweep": "has no sweep; loadstone run --list names what has",
 }

@@ -128,7 +128,7 @@ class RunOptions:
     """Trees of a script's file sets: of drawn widths and depths (``gamma``), or one level of directories of
     ``dirwidth`` entries."""
     allow_system: bool = False
-    """Let a script run shell commands."""
+    """Let a script run shell commands, and a job file of fio run programs."""
 
     # Pace.
     pace: Pace | None = None

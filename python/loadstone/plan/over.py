@@ -15,7 +15,7 @@ from loadstone.errors import Error
 from loadstone.plan.kinds import Unused
 from loadstone.plan.options import RunOptions
 from loadstone.plan.steering import steady_of
-from loadstone.plan.surroundings import priorities_of, steps_of, taken_from_others
+from loadstone.plan.surroundings import priorities_over, steps_of, taken_from_others
 
 
 def over(plan: Mapping[str, Any], path: str, options: RunOptions) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def over(plan: Mapping[str, Any], path: str, options: RunOptions) -> dict[str, A
     for worker in workers:
         if options.cpus:
             worker["cpus"] = list(options.cpus)
-        worker |= priorities_of(options)
+        worker |= priorities_over(worker, options)
     for name in ("depth", "requests"):
         if getattr(options, name) is None:
             continue

@@ -120,7 +120,19 @@ def taken_from_others(worker: Mapping[str, Any], options: RunOptions) -> str | N
     if wish.get("class") == "realtime" and options.ioprio is None:
         text = f"realtime:{wish.get('level', 4)}"
         return f"takes the disk from others, with I/O priority {text}; name it, too: `ioprio` {text}"
+    levels = [row["ioprio"].get("level", 0) for row in _realtime(worker)]
+    if levels and options.ioprio is None:
+        text = f"realtime:{min(levels)}"
+        return (
+            f"takes the disk from others, with I/O priority {text} of some requests; name it, too: "
+            f"`ioprio` {text}"
+        )
     return None
+
+
+def _realtime(worker: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Rows of a worker's priorities that are of the class realtime."""
+    return [row for row in worker.get("priorities", ()) if row["ioprio"]["class"] == "realtime"]
 
 
 def prioritise(path: str, workers: Iterable[dict[str, Any]], options: RunOptions) -> None:
@@ -128,7 +140,15 @@ def prioritise(path: str, workers: Iterable[dict[str, Any]], options: RunOptions
     for worker in workers:
         if what := taken_from_others(worker, options):
             raise Error(f"{path}: {what}")
-        worker |= priorities_of(options)
+        worker |= priorities_over(worker, options)
+
+
+def priorities_over(worker: Mapping[str, Any], options: RunOptions) -> dict[str, object]:
+    """What stands above a worker's own priorities; `ioprio` only permits those of single requests."""
+    found = priorities_of(options)
+    if _realtime(worker):
+        found.pop("ioprio", None)
+    return found
 
 
 def priorities_of(options: RunOptions) -> dict[str, object]:

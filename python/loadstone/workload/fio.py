@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loadstone._values import is_null
 from loadstone.errors import Error, OptionError
-from loadstone.plan import parts, targets
+from loadstone.plan import parts
 from loadstone.plan.options import NOTHING, Place, RunOptions
 from loadstone.plan.rehearsal import rehearse
 from loadstone.plan.surroundings import prioritise
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
 def plan_fio(path: Place, on: Place | None, options: RunOptions = NOTHING) -> Plans:
     """What one of fio's job files does: plans, one after the other.
 
-    ``on`` is the directory that all files lie in, the one file or device that all jobs use, or ``null:``.
+    ``on`` is the directory that all files lie in, the one file or device that all jobs use, or ``null:``;
+    None: files that are there, which the jobs name by absolute paths and only read.
     ``variables`` stand above those of the environment. ``seed``, ``duration`` and ``cpus`` stand
     in place of what the jobs say, ``cache`` in that of ``invalidate``, and what is asked of written data in
     that of ``dedupe_percentage`` and the like, and of what the jobs verify; a state that is kept goes from
@@ -32,18 +32,16 @@ def plan_fio(path: Place, on: Place | None, options: RunOptions = NOTHING) -> Pl
     # Imported late, as it is not needed for other workloads.
     from loadstone import fio
 
-    if on is None:
-        raise Error(f"{path}: no target; give `on` DIR, `on` FILE, `on` DEVICE or `on` null:")
     if options.duration is not None and options.duration <= 0:
         raise OptionError("duration", f"{options.duration:g}", "jobs run for more than 0 seconds")
-    if is_null(on):
-        targets.refuse_on_null(options)
     try:
         text = Path(path).read_bytes()
     except OSError as error:
         raise Error(f"{path}: {error.strerror}") from None
     variables = {name: str(value) for name, value in options.variables.items()}
-    found = fio.lower(fio.parse(text, str(path), variables), fio.Settings(str(on), options))
+    found = fio.lower(
+        fio.parse(text, str(path), variables), fio.Settings(None if on is None else str(on), options)
+    )
     _refuse_unknown(str(path), found, options.asked_verify)
     for plan in found.plans:
         prioritise(str(path), plan["workers"], options)

@@ -95,6 +95,9 @@ def known_kind(workload: str) -> Kind:
     if workload in SUITES:
         return "suite"
     if (found := kind_of(workload)) is not None:
+        # Looked at before options and targets are, which nobody can judge without it.
+        if not os.path.lexists(workload):
+            raise Error(f"{workload}: No such file or directory; check the path")
         return found
     if os.path.exists(workload):
         if os.path.isfile(workload) and trace_format(workload):
@@ -149,7 +152,7 @@ def _jobs(name: str, on: Place | None, options: RunOptions) -> Job:
     from loadstone.workload.fio import plan_fio
 
     found = plan_fio(name, on, options)
-    return Job(name, "jobs", _runs(found), found.notes, first=found.make_directories)
+    return Job(name, "jobs", _runs(found), found.notes, first=found.begin)
 
 
 def _suite(name: str, on: Place | None, options: RunOptions) -> Job:
@@ -160,7 +163,11 @@ def _suite(name: str, on: Place | None, options: RunOptions) -> Job:
 
 
 def _runs(found: Plans) -> list[Action]:
-    return [RunPlan(plan, (), ", ".join(of)) for plan, of in zip(found.plans, found.names, strict=True)]
+    actions: list[Action] = []
+    for number, (plan, of) in enumerate(zip(found.plans, found.names, strict=True)):
+        actions += found.programs[number] if found.programs else []
+        actions.append(RunPlan(plan, (), ", ".join(of)))
+    return [*actions, *(found.programs[-1] if found.programs else [])]
 
 
 _Lowering = Callable[[str, Place | None, RunOptions], Job]

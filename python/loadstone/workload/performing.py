@@ -8,6 +8,7 @@ import errno
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
@@ -16,8 +17,21 @@ from loadstone._core import make_below, open_below
 from loadstone._files import make_folders
 from loadstone._json import readable
 from loadstone.errors import Error
-from loadstone.plan.actions import Action, Beside, Dump, Figure, Print, RunPlan, Shell, Wait, Window
+from loadstone.plan.actions import (
+    Action,
+    Beside,
+    Dump,
+    Figure,
+    Print,
+    Program,
+    RunPlan,
+    Shell,
+    Wait,
+    Window,
+)
 
+_LOOK = 0.05
+"""Seconds between two looks whether a program has ended."""
 _PDEATHSIG = 1
 """``PR_SET_PDEATHSIG`` of prctl(2)."""
 
@@ -28,13 +42,17 @@ def performing(
     """Does actions in order and yields those that are runs, which the caller carries out.
 
     ``results``: what came of the runs so far; the caller adds to it. Shell commands must succeed. Those
-    beside a run end with it.
+    beside a run end with it; a program ends at its time, or by itself.
     """
-    besides: list[_Command] = []
+    besides: list[_Command | _Program] = []
     for action in actions:
         match action:
             case Beside(command=command, path=path, base=base):
                 besides.append(_Command(command, path, base))
+            case Program(alone=True):
+                _finished([_Program(action)], say)
+            case Program():
+                besides.append(_Program(action))
             case Print(text=text):
                 say(text if isinstance(text, str) else "".join(_told(part, results) for part in text))
             case Shell(command=command):
@@ -49,10 +67,23 @@ def performing(
                     for one in besides:
                         one.start()
                     yield action
+                    _finished([one for one in besides if isinstance(one, _Program)], say)
                 finally:
                     for one in besides:
                         one.end(say)
                     besides.clear()
+
+
+def _finished(programs: Sequence[_Program], say: Callable[[str], None]) -> None:
+    """Starts programs that have not begun, and waits until all have ended."""
+    try:
+        for one in programs:
+            one.start()
+        for one in programs:
+            one.wait()
+    finally:
+        for one in programs:
+            one.end(say)
 
 
 class _Command:
@@ -75,6 +106,63 @@ class _Command:
         _end(self._process)
 
 
+class _Program:
+    """A program of a job file, with the thread that ends it at its time."""
+
+    def __init__(self, of: Program) -> None:
+        self.of = of
+        self._process: subprocess.Popen[bytes] | None = None
+        self._watch: threading.Thread | None = None
+        self._over = threading.Event()
+        self._told = False
+
+    def start(self) -> None:
+        """Starts it, unless it has been; it ends with this thread, also where that is killed."""
+        if self._process is not None:
+            return
+        of = self.of
+        with contextlib.ExitStack() as open_:
+            # Standard output may be the results of the command.
+            out: list[Any] = [2, 2]
+            for number, path in enumerate(of.outputs):
+                fd = _new(os.path.abspath(path), os.path.abspath(of.base), "what a program prints")
+                out[number] = open_.enter_context(os.fdopen(fd, "wb"))
+            try:
+                self._process = _started(list(of.words), stdout=out[0], stderr=out[1])
+            except OSError as error:
+                raise Error(f"{of.place}: {of.words[0]}: cannot be started: {error.strerror}") from None
+        self._watch = threading.Thread(target=self._look, args=(self._process,), name=f"exec {of.name}")
+        self._watch.start()
+
+    def wait(self) -> None:
+        """Waits until it has ended, by itself or at its time."""
+        if self._watch is not None:
+            self._watch.join()
+
+    def end(self, say: Callable[[str], None]) -> None:
+        """Ends it at once, if it goes on; one that has failed by itself is told."""
+        if self._process is None or self._told:
+            return
+        self._told = True
+        status = self._process.poll()
+        self._over.set()
+        self.wait()
+        if status and not self._late:
+            say(f"{self.of.name}: {self.of.words[0]} ended with status {status}")
+
+    _late = False
+
+    def _look(self, process: subprocess.Popen[bytes]) -> None:
+        of = self.of
+        due = None if of.seconds is None else time.monotonic() + of.seconds
+        while process.poll() is None:
+            self._late = due is not None and time.monotonic() >= due
+            if self._late or self._over.is_set():
+                _end(process, of.grace)
+                return
+            self._over.wait(_LOOK if due is None else max(0.0, min(_LOOK, due - time.monotonic())))
+
+
 def _shell(command: str) -> int:
     """Does a command and returns its status; what ends this ends it with all it has started."""
     process = _started(command)
@@ -85,24 +173,25 @@ def _shell(command: str) -> int:
         raise
 
 
-def _started(command: str, **streams: Any) -> subprocess.Popen[bytes]:
-    """A shell command in a session of its own, which ends with this process, also where that is killed."""
+def _started(command: str | list[str], **streams: Any) -> subprocess.Popen[bytes]:
+    """A shell command, or the words of a program, in a session of its own, which ends with this process, also
+    where that is killed."""
     prctl = ctypes.CDLL(None).prctl
     return subprocess.Popen(
         command,
-        shell=True,
+        shell=isinstance(command, str),
         start_new_session=True,
         preexec_fn=lambda: prctl(_PDEATHSIG, signal.SIGKILL),
         **streams,
     )
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends a session, after two seconds by force."""
+def _end(process: subprocess.Popen[bytes], grace: float = 2) -> None:
+    """Ends a session, after some seconds by force."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
     try:
-        process.wait(2)
+        process.wait(grace)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

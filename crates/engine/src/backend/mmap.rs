@@ -67,7 +67,7 @@ impl Perform for Mmap {
                 let (data, _) = self.buffers.for_write(size, file, r.offset);
                 // SAFETY: the buffer holds `size` bytes.
                 let done = unsafe { mapped.map.write(r.offset, data, size) };
-                match done > 0 && (r.dsync || mapped.stable) {
+                match done > 0 && (r.is_stable() || mapped.stable) {
                     true => match mapped.map.flush(r.offset, size) {
                         flushed if flushed < 0 => flushed,
                         _ => done,
@@ -80,7 +80,7 @@ impl Perform for Mmap {
                 control(self.files.of(r.target), r)
             }
         };
-        self.buffers.ended(result, r.dsync);
+        self.buffers.ended(result, r.is_stable());
         discarded(r, result)
     }
 }

@@ -1,4 +1,4 @@
-//! pread(2), pwrite(2), pwritev2(2) with `RWF_DSYNC`, fdatasync(2), fallocate(2).
+//! pread(2), pwrite(2), pwritev2(2) with `RWF_DSYNC` or `RWF_ATOMIC`, fdatasync(2), fallocate(2).
 
 use super::Perform;
 use crate::host::descriptors::Descriptors;
@@ -80,10 +80,11 @@ impl Perform for Sync {
             }
             op::WRITE => {
                 let (data, _) = self.buffers.for_write(size, file, r.offset);
-                if r.dsync {
+                if r.write_flags != 0 {
+                    let flags = i32::from(r.write_flags);
                     let part = libc::iovec { iov_base: data.cast_mut().cast(), iov_len: size };
                     // SAFETY: one iovec over `size` bytes.
-                    again(|| unsafe { libc::pwritev2(fd, &part, 1, offset, libc::RWF_DSYNC) as i64 })
+                    again(|| unsafe { libc::pwritev2(fd, &part, 1, offset, flags) as i64 })
                 } else {
                     // SAFETY: the buffer holds `size` bytes.
                     again(|| unsafe { libc::pwrite(fd, data.cast(), size, offset) as i64 })
@@ -94,7 +95,26 @@ impl Perform for Sync {
                 control(fd, r)
             }
         };
-        self.buffers.ended(result, r.dsync);
+        self.buffers.ended(result, r.is_stable());
         discarded(r, result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payload::PayloadPlan;
+    use crate::request::ATOMIC;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn an_atomic_write_through_the_page_cache_is_refused_by_the_kernel() {
+        let file = tempfile::tempfile().unwrap();
+        let mut sync = Sync::new(vec![file.as_raw_fd()], &Payload::new(1, PayloadPlan::default(), 0));
+        let mut write = |write_flags| {
+            sync.perform(&Request { op: op::WRITE, size: 4096, write_flags, ..Request::default() })
+        };
+        assert_eq!(write(0), 4096);
+        assert_eq!(write(ATOMIC), -i64::from(libc::EOPNOTSUPP));
     }
 }

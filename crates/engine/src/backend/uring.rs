@@ -115,29 +115,38 @@ pub struct Queues<'a> {
 }
 
 impl Queues<'_> {
-    /// Queues a request; `slot` comes back with its completion. `false` when the queue is full.
+    /// Queues a request; `slot` comes back with its completion. `false` when the queue is full. `ioprio` is as the kernel
+    /// has it, of reads and writes; 0: that of the thread.
     ///
     /// # Safety
     /// `buffers` must stay where it is, and unused, until the completion of `slot` was reaped.
     #[inline(always)]
-    pub unsafe fn push(&mut self, r: &Request, slot: u32, buffers: &mut Pair) -> bool {
+    pub unsafe fn push(&mut self, r: &Request, slot: u32, buffers: &mut Pair, ioprio: u16) -> bool {
         let (fd, file) = (types::Fixed(u32::from(r.target)), of_target(r.target.into()));
         let entry: squeue::Entry = match r.op {
             op::READ => {
                 let (at, fixed) = buffers.for_read_of(r.size as usize, file, r.offset);
                 if fixed {
-                    opcode::ReadFixed::new(fd, at, r.size as u32, 0).offset(r.offset).build()
+                    opcode::ReadFixed::new(fd, at, r.size as u32, 0).offset(r.offset).ioprio(ioprio).build()
                 } else {
-                    opcode::Read::new(fd, at, r.size as u32).offset(r.offset).build()
+                    opcode::Read::new(fd, at, r.size as u32).offset(r.offset).ioprio(ioprio).build()
                 }
             }
             op::WRITE => {
-                let flags = if r.dsync { libc::RWF_DSYNC } else { 0 };
+                let flags = i32::from(r.write_flags);
                 let (at, fixed) = buffers.for_write(r.size as usize, file, r.offset);
                 if fixed {
-                    opcode::WriteFixed::new(fd, at, r.size as u32, 0).offset(r.offset).rw_flags(flags).build()
+                    opcode::WriteFixed::new(fd, at, r.size as u32, 0)
+                        .offset(r.offset)
+                        .rw_flags(flags)
+                        .ioprio(ioprio)
+                        .build()
                 } else {
-                    opcode::Write::new(fd, at, r.size as u32).offset(r.offset).rw_flags(flags).build()
+                    opcode::Write::new(fd, at, r.size as u32)
+                        .offset(r.offset)
+                        .rw_flags(flags)
+                        .ioprio(ioprio)
+                        .build()
                 }
             }
             op::FLUSH => {
@@ -199,5 +208,34 @@ impl Queues<'_> {
         }
         self.completion.sync();
         n
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payload::{Payload, PayloadPlan};
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn the_kernel_gets_the_priority_of_each_request() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(1 << 16).unwrap();
+        let mut ring = Ring::new(4, &[file.as_raw_fd()]).unwrap();
+        let payload = Payload::new(1, PayloadPlan::default(), 0);
+        let (mut queues, mut results) = (ring.queues(), Vec::new());
+        // There is no seventh class; of best effort the level 7 is the last one.
+        for (slot, code, ioprio) in
+            [(0, op::READ, 7 << 13), (1, op::WRITE, 7 << 13), (2, op::READ, 2 << 13 | 7)]
+        {
+            let request = Request { op: code, size: 4096, ..Request::default() };
+            let mut buffers = Pair::new(&payload);
+            // SAFETY: the buffers live until the completion was reaped below.
+            assert!(unsafe { queues.push(&request, slot, &mut buffers, ioprio) });
+            queues.enter(1, Some(10_000_000_000)).unwrap();
+            queues.reap(|slot, result| results.push((slot, result)));
+        }
+        let invalid = -i64::from(libc::EINVAL);
+        assert_eq!(results, [(0, invalid), (1, invalid), (2, 4096)]);
     }
 }

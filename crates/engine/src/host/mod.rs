@@ -1,5 +1,6 @@
 //! What a run asks of the host: targets and who else uses them, caches, mounts, memory, scheduling.
 
+pub mod atomic;
 pub mod backing;
 pub mod descriptors;
 pub mod file_locks;

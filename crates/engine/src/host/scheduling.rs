@@ -23,15 +23,18 @@ pub fn apply(worker: &Worker) -> Result<()> {
             (format!("setting the niceness {nice}"), help)
         })?;
     }
-    if let Some(ioprio) = worker.ioprio {
-        // SAFETY: no pointers; 0 is the calling thread. No library has this call.
-        let set = unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, number(ioprio)) };
-        check(if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }, || {
-            let help = "; the class realtime needs root, CAP_SYS_ADMIN or CAP_SYS_NICE";
-            (format!("setting the I/O priority {:?}, level {}", ioprio.class, ioprio.level), help)
-        })?;
-    }
-    Ok(())
+    worker.ioprio.map_or(Ok(()), prioritise)
+}
+
+/// Gives the calling thread an I/O priority.
+fn prioritise(ioprio: IoPriority) -> Result<()> {
+    // SAFETY: no pointers; 0 is the calling thread. No library has this call.
+    let set =
+        unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, libc::c_int::from(number(ioprio))) };
+    check(if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }, || {
+        let help = "; the class realtime needs root, CAP_SYS_ADMIN or CAP_SYS_NICE";
+        (format!("setting the I/O priority {:?}, level {}", ioprio.class, ioprio.level), help)
+    })
 }
 
 /// Makes the calling thread one that waits until a CPU is free or its turn has come: SCHED_BATCH of sched(7),
@@ -52,11 +55,17 @@ pub fn in_background() {
 /// # Errors
 /// What the kernel refuses.
 pub fn permitted(plan: &Plan) -> Result<()> {
-    let asks = |worker: &&Worker| !worker.cpus.is_empty() || worker.nice.is_some() || worker.ioprio.is_some();
+    let asks = |worker: &&Worker| {
+        let priorities = worker.nice.is_some() || worker.ioprio.is_some() || !worker.priorities.is_empty();
+        priorities || !worker.cpus.is_empty()
+    };
     for worker in plan.workers.iter().filter(asks) {
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("loadstone-try".into());
-            let tried = thread.spawn_scoped(scope, || apply(worker));
+            let tried = thread.spawn_scoped(scope, || {
+                apply(worker)?;
+                worker.priorities.iter().try_for_each(|row| prioritise(row.ioprio))
+            });
             let tried = tried.map_err(|e| Error::thread("that tries priorities", e))?;
             tried.join().map_err(|_| Error::Thread("loadstone-try".into()))?
         })?;
@@ -72,13 +81,13 @@ fn check(result: io::Result<()>, what: impl FnOnce() -> (String, &'static str)) 
 }
 
 /// An I/O priority as the kernel has it.
-fn number(ioprio: IoPriority) -> libc::c_int {
+pub fn number(ioprio: IoPriority) -> u16 {
     let class = match ioprio.class {
         IoClass::Realtime => 1,
         IoClass::BestEffort => 2,
         IoClass::Idle => 3,
     };
-    class << LEVEL_BITS | libc::c_int::from(ioprio.level)
+    class << LEVEL_BITS | u16::from(ioprio.level)
 }
 
 /// Pins the calling thread (sched_setaffinity(2)); nothing for an empty list.

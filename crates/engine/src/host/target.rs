@@ -4,6 +4,7 @@
 //! unless the plan says that the user named it with `--allow-destroy`; a device that is mounted,
 //! partitioned or held is refused even then.
 
+use crate::host::atomic;
 use crate::host::backing::{images_of, refuse_shared};
 use crate::host::file_locks::Locked;
 use crate::host::holes::first_hole;
@@ -319,7 +320,7 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
         Err(e) => return Err(Error::target_io(path, "cannot be looked at", &e)),
     };
     let Some(meta) = meta else {
-        return create(target, used);
+        return create(plan, target, used);
     };
     check_kind(path, &meta, target.kind)?;
     let was_made = || {
@@ -349,6 +350,9 @@ fn open_one(plan: &Plan, target: &loadstone_plan::Target) -> Result<Open> {
     }
     if writable && !target.allow_destroy {
         made_before(path, &file)?;
+    }
+    if target.atomic {
+        atomic::check(plan, target, &file)?;
     }
     let size = size_of(path, &file)?;
     if size < target.size && !(target.kind == TargetKind::File && (fill || !used.moves)) {
@@ -429,7 +433,7 @@ fn can_be_made(target: &loadstone_plan::Target, used: Use) -> Result<()> {
     Ok(())
 }
 
-fn create(target: &loadstone_plan::Target, used: Use) -> Result<Open> {
+fn create(plan: &Plan, target: &loadstone_plan::Target, used: Use) -> Result<Open> {
     can_be_made(target, used)?;
     let path = target.path.as_path();
     let parent = match path.parent() {
@@ -443,7 +447,8 @@ fn create(target: &loadstone_plan::Target, used: Use) -> Result<Open> {
         ));
     }
     let file = open_file(target, true, true)?;
-    if let Err(e) = stays_within(target, &file) {
+    let possible = || if target.atomic { atomic::check(plan, target, &file) } else { Ok(()) };
+    if let Err(e) = stays_within(target, &file).and_then(|()| possible()) {
         remove(path, &file);
         return Err(e);
     }

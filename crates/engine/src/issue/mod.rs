@@ -10,6 +10,7 @@ pub mod depth_search;
 pub mod flow;
 pub mod path_locks;
 pub mod pausing;
+pub mod priorities;
 pub mod spin;
 pub mod sync_loop;
 pub mod take;

@@ -8,6 +8,7 @@ use crate::issue::dependencies::Depending;
 use crate::issue::depth_search::DepthSearch;
 use crate::issue::flow::Flowing;
 use crate::issue::pausing::Pausing;
+use crate::issue::priorities::Priorities;
 use crate::metrics::recorder::Recorder;
 use crate::metrics::recorder::Unissued;
 use crate::payload::Payload;
@@ -75,6 +76,8 @@ pub struct Settings {
     pub logged: bool,
     /// Of the data that is written.
     pub payload: Payload,
+    /// Of the requests that have one of their own.
+    pub priorities: Option<Priorities>,
 }
 
 /// Runs until the source ends, time is up or it is told to stop, and waits for everything in flight. Returns how many
@@ -89,7 +92,8 @@ pub fn many<const OPEN: bool>(
     settings: Settings,
     recorder: &mut Recorder,
 ) -> Result<Unissued> {
-    let Settings { depth, mut order, mut pausing, mut search, mut flowing, logged, payload } = settings;
+    let Settings { depth, mut order, mut pausing, mut search, mut flowing, logged, payload, mut priorities } =
+        settings;
     let slot = |buffers| Slot { request: Request::default(), intended: 0, issued: FREE, buffers };
     // The kernel may write to the memory of what is in flight. So it is given back only where everything has come back,
     // and neither after an error nor by a panic.
@@ -194,8 +198,9 @@ pub fn many<const OPEN: bool>(
             let slot = &mut slots[i as usize];
             slot.request = request;
             slot.intended = intended;
+            let ioprio = priorities.as_mut().map_or(0, |priorities| priorities.draw(&request));
             // SAFETY: a slot is not freed before its completion, and `slots` never moves or shrinks.
-            if !unsafe { queues.push(&request, i, &mut slot.buffers) } {
+            if !unsafe { queues.push(&request, i, &mut slot.buffers, ioprio) } {
                 // Cannot happen: the queue has room for a batch. Count it as refused, never lose it.
                 let result = -i64::from(libc::EBUSY);
                 slot.buffers.ended(result, false);
@@ -278,7 +283,7 @@ pub fn many<const OPEN: bool>(
             if let Some(search) = &mut search {
                 search.count(now - slot.issued, result < 0);
             }
-            slot.buffers.ended(result, slot.request.dsync);
+            slot.buffers.ended(result, slot.request.is_stable());
             slot.issued = FREE;
             free.push(i);
         });
@@ -363,6 +368,7 @@ mod tests {
             flowing: None,
             logged: false,
             payload,
+            priorities: None,
         };
         let run = || many::<false>(&mut context, &mut feed, &mut ring, settings, &mut recorder);
         assert!(catch_unwind(AssertUnwindSafe(run)).is_err());

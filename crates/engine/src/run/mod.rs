@@ -1,5 +1,6 @@
 //! One run from its first check to its outcome, as a thread that can be watched, stopped and joined.
 
+mod cpu_load;
 mod needs;
 pub mod outcome;
 mod own_files;

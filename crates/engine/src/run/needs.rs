@@ -163,10 +163,10 @@ fn of_worker(i: usize, worker: &Worker) -> Vec<Need> {
             worker.map.objects.iter().fold(0, |sum, extent| sum.saturating_add(extent.size / size));
         add(blocks as f64 / 8.0, format!("workers[{i}] has {blocks} blocks that come once"));
     }
-    if let Source::Uniform { reads, size, sizes, .. } = &worker.source
+    if let Source::Uniform { reads, size, sizes, write_sizes, .. } = &worker.source
         && worker.backend != Backend::Null
     {
-        let largest = sizes.iter().map(|row| row.high).fold(0.0, f64::max);
+        let largest = sizes.iter().chain(write_sizes).map(|row| row.high).fold(0.0, f64::max);
         let largest = if sizes.is_empty() { *size as f64 } else { largest };
         // One to read into, one to write from.
         let sides = f64::from(u8::from(*reads > 0.0) + u8::from(*reads < 1.0));
@@ -190,7 +190,7 @@ fn of_requests(plan: &Plan, i: usize, worker: &Worker) -> Result<Option<Need>> {
     let [read, written] = match &worker.source {
         Source::Trace { artefact } => largest_of_trace(named(plan, artefact))?,
         Source::Model { artefact, .. } => largest_of_model(named(plan, artefact))?,
-        Source::Uniform { .. } | Source::Program { .. } => return Ok(None),
+        Source::Uniform { .. } | Source::Program { .. } | Source::Cpu { .. } => return Ok(None),
     };
     let depth = worker.depth;
     let what = format!(

@@ -27,7 +27,7 @@ pub fn rehearse(plan: &Plan, made: &[PathBuf]) -> Result<()> {
     }
     scheduling::permitted(plan)?;
     // Uniform sources need nothing from outside, and may need much memory.
-    if plan.workers.iter().any(|w| !matches!(w.source, Source::Uniform { .. })) {
+    if plan.workers.iter().any(|w| !matches!(w.source, Source::Uniform { .. } | Source::Cpu { .. })) {
         Workers::assemble(&Plan { log: None, ..plan.clone() })?;
     }
     dataset::of_plan(plan)?;

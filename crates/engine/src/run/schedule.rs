@@ -2,7 +2,7 @@
 
 use crate::clock::{self, Clock};
 use crate::metrics::progress::Progress;
-use loadstone_plan::{Plan, Schedule, Worker};
+use loadstone_plan::{Plan, Schedule, Source, Worker};
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 /// How often a worker that waits for others looks whether they have ended, ns.
@@ -13,6 +13,8 @@ struct Member {
     schedule: Schedule,
     /// Positions of the workers that it begins after.
     after: Vec<usize>,
+    /// It issues requests.
+    issues: bool,
     /// Its threads that have not ended.
     left: AtomicU32,
     /// When the last of its threads that have ended did so, ns on the clock.
@@ -41,6 +43,7 @@ impl Schedules {
         let members = plan.workers.iter().map(|worker| Member {
             after: worker.schedule.after.iter().flat_map(of_group).collect(),
             schedule: worker.schedule.clone(),
+            issues: !matches!(worker.source, Source::Cpu { .. }),
             left: AtomicU32::new(threads(worker) as u32),
             ended: AtomicI64::new(i64::MIN),
         });
@@ -82,6 +85,11 @@ impl Schedules {
                 (member.left.load(Ordering::Acquire) == 0).then(|| member.ended.load(Ordering::Relaxed))
             })
             .try_fold(i64::MIN, |last, end| end.map(|end| last.max(end)))
+    }
+
+    /// Whether all workers that issue requests have ended.
+    pub fn requests_have_ended(&self) -> bool {
+        self.0.iter().filter(|member| member.issues).all(|member| member.left.load(Ordering::Acquire) == 0)
     }
 
     /// Says that a thread of a worker has ended at a time; whether that ends the run.

@@ -11,6 +11,7 @@ use crate::issue::depth_search::DepthSearch;
 use crate::issue::flow::{Flowing, Share, Shared};
 use crate::issue::path_locks::PathLocks;
 use crate::issue::pausing::Pausing;
+use crate::issue::priorities::Priorities;
 use crate::issue::spin::Spin;
 use crate::issue::sync_loop::one_by_one;
 use crate::issue::take::{Alone, Dependent, InOrder, Take, Together};
@@ -21,6 +22,7 @@ use crate::metrics::progress::{Phase, Progress};
 use crate::metrics::recorder::{Recorded, Recorder};
 use crate::payload::{Payload, PayloadPlan};
 use crate::replay_tree::{Files, Named};
+use crate::run::cpu_load::take_time;
 use crate::run::schedule::{Schedules, Span};
 use crate::source::fetch::{Feed, Fetcher, Pooled};
 use crate::source::open::Passed;
@@ -106,6 +108,8 @@ pub enum Job {
     /// With the number in flight.
     Dependent(Arc<Depended>, Arc<AtomicU32>),
     Program(Arc<Code>),
+    /// Takes CPU time and issues nothing.
+    Cpu,
 }
 
 /// Everything a worker's thread needs.
@@ -215,6 +219,13 @@ impl ThreadSetup {
                 drop(table);
                 failure
             }
+            (_, Job::Cpu) => {
+                let source = &self.plan_worker.source;
+                let with_others = matches!(source, Source::Cpu { with_others: true, .. });
+                let ended = || with_others && self.schedules.requests_have_ended();
+                take_time(source, seed, &mut context, &mut recorder, ended);
+                None
+            }
             (Backend::IoUring, Job::Alone(mut alone)) => {
                 let ring = ring.as_mut().expect("set up above");
                 let order = match self.plan_worker.order {
@@ -229,8 +240,18 @@ impl ThreadSetup {
                     .latency_target
                     .map(|target| DepthSearch::new(target, depth, context.clock.now()));
                 let flowing = self.share.clone().map(Flowing::new);
-                let settings =
-                    uring_loop::Settings { depth, order, pausing, search, flowing, logged, payload };
+                let seed = derive(seed, "priorities", 0);
+                let priorities = Priorities::new(&self.plan_worker.priorities, seed);
+                let settings = uring_loop::Settings {
+                    depth,
+                    order,
+                    pausing,
+                    search,
+                    flowing,
+                    logged,
+                    payload,
+                    priorities,
+                };
                 let feed = &mut alone.0;
                 let result = if open {
                     uring_loop::many::<true>(&mut context, feed, ring, settings, &mut recorder)
@@ -315,8 +336,8 @@ impl ThreadSetup {
                 go(open, context, &mut take, &mut backend, recorder, pausing);
                 None
             }
-            // A program performs by itself.
-            Job::Program(_) => None,
+            // These work by themselves.
+            Job::Program(_) | Job::Cpu => None,
             Job::Dependent(depended, in_flight) => {
                 let (stop, start, deadline) = (context.stop.clone(), context.start, context.deadline);
                 let mut take = Dependent { depended, in_flight, stop, start, deadline };

@@ -42,7 +42,7 @@ enum OpenSource {
 
 /// A worker whose source is open.
 struct Assembled {
-    /// Its requests and where they lie; a program has none.
+    /// Its requests and where they lie; a program has none, nor has what takes CPU time.
     source: Option<OpenSource>,
     /// What its threads do, where that is a program.
     code: Option<Arc<Code>>,
@@ -78,20 +78,18 @@ impl Workers {
     /// When a worker cannot be put together.
     pub fn assemble(plan: &Plan) -> Result<Workers> {
         let mut members = Vec::new();
+        let alone =
+            |code| Assembled { source: None, code, total: None, tree: None, files: None, passed: None };
         if plan.workers.iter().any(|worker| matches!(worker.source, Source::Program { .. })) {
             let (world, codes) = World::new(plan)?;
-            let member = |code| Assembled {
-                source: None,
-                code: Some(code),
-                total: None,
-                tree: None,
-                files: None,
-                passed: None,
-            };
-            let members = codes.into_iter().map(member).collect();
+            let members = codes.into_iter().map(|code| alone(Some(code))).collect();
             return Ok(Workers { members, world: Some(world), log: None });
         }
         for (i, worker) in plan.workers.iter().enumerate() {
+            if matches!(worker.source, Source::Cpu { .. }) {
+                members.push(alone(None));
+                continue;
+            }
             let mut placer = Placer::new(plan, i)?;
             let Opened { requests, total, model, passed } = open::open(plan, i)?;
             let limit = (worker.requests > 0).then_some(worker.requests);
@@ -281,7 +279,7 @@ impl Workers {
                     let jobs = (0..worker.depth).map(|_| Job::Program(Arc::clone(&code)));
                     (jobs.collect(), None, None)
                 }
-                (None, None) => (Vec::new(), None, None),
+                (None, None) => (vec![Job::Cpu], None, None),
             };
             trees.extend(member.files);
             let mut handles = Vec::new();

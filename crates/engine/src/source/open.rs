@@ -59,7 +59,7 @@ pub fn open(plan: &Plan, i: usize) -> Result<Opened> {
     let worker = &plan.workers[i];
     let refuse = |what: String| Err(Error::Request { worker: i, row: 0, what });
     match &worker.source {
-        Source::Uniform { size, sizes, rate, byte_rate, arrival, .. } => {
+        Source::Uniform { size, sizes, write_sizes, rate, byte_rate, arrival, .. } => {
             let seed = seed(plan, i);
             let arrivals = match arrival {
                 // Those at a rate of bytes have times of their own.
@@ -76,14 +76,15 @@ pub fn open(plan: &Plan, i: usize) -> Result<Opened> {
             };
             let Some(source) = Uniform::new(&worker.source, seed, plan.seed, &worker.map.objects, arrivals)
             else {
-                let most = sizes.iter().map(|row| row.high as u64).max().unwrap_or(*size);
+                let highs = sizes.iter().chain(write_sizes).map(|row| row.high as u64);
+                let most = highs.max().unwrap_or(*size);
                 return refuse(format!(
                     "requests of {most} bytes do not fit on any target; use a larger target or a smaller --bs"
                 ));
             };
             Ok(Opened { requests: Box::new(source), total: None, model: None, passed: None })
         }
-        Source::Program { .. } => refuse("a program has no requests of its own".into()),
+        Source::Program { .. } | Source::Cpu { .. } => refuse("has no requests of its own".into()),
         Source::Trace { artefact } => {
             let within = i64::try_from(worker.within_ns).unwrap_or(i64::MAX);
             let dependencies_ns = (worker.order == Order::Dependency).then_some(within);

@@ -1,6 +1,6 @@
 //! Where a source's requests lie on the targets: looked up for a whole batch before any is due.
 
-use crate::request::{FAILED, NEVER, Request, lack, op};
+use crate::request::{ATOMIC, DSYNC, FAILED, NEVER, Request, lack, op};
 use crate::{Error, Result};
 use loadstone_plan::{Backend, Extent, Offsets, Order, Pace, Plan, SyncMode, TargetKind, Worker};
 use loadstone_trace::tree::Lack;
@@ -22,6 +22,8 @@ struct Slot {
     /// End of the last extent on that target, for scaling.
     span: u64,
     recorded_sync: bool,
+    /// Flags of its writes.
+    write_flags: u8,
 }
 
 /// PathLocks rows of a source into requests on targets.
@@ -75,8 +77,15 @@ impl Placer {
             if slots.len() <= object {
                 slots.resize(object + 1, None);
             }
-            slots[object] =
-                Some(Slot { target: target as u16, base: extent.base, room, span, recorded_sync });
+            let write_flags = if plan.targets[target].atomic { ATOMIC } else { 0 };
+            slots[object] = Some(Slot {
+                target: target as u16,
+                base: extent.base,
+                room,
+                span,
+                recorded_sync,
+                write_flags,
+            });
         }
         let stretch = match w.pace {
             Pace::Closed => None,
@@ -112,6 +121,7 @@ impl Placer {
             size,
             completed: NEVER,
             target: slot.target,
+            write_flags: slot.write_flags,
             ..Request::default()
         })
     }
@@ -210,6 +220,8 @@ impl Placer {
                 return self.refuse(format!("transfers {size} bytes; one request can move at most {MOST}"));
             }
         }
+        let stable =
+            slot.recorded_sync && code == op::WRITE && flags & (flag::FUA | flag::SYNC | flag::STABLE) != 0;
         out.push(Request {
             due: self.due(time),
             offset,
@@ -221,9 +233,7 @@ impl Placer {
             tag: 0,
             target: slot.target,
             op: code,
-            dsync: slot.recorded_sync
-                && code == op::WRITE
-                && flags & (flag::FUA | flag::SYNC | flag::STABLE) != 0,
+            write_flags: slot.write_flags | if stable { DSYNC } else { 0 },
             object: 0,
             other: 0,
         });

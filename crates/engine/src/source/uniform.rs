@@ -37,7 +37,12 @@ pub struct Uniform {
 
 /// Several sizes, hot blocks, runs, or blocks that come once.
 struct Varied {
-    sizes: Sizes,
+    /// Of reads, and of what is none.
+    sizes: [Sizes; 2],
+    /// Blocks that random offsets of each are multiples of.
+    steps: [u64; 2],
+    /// Whether these differ.
+    split: bool,
     skew: Blocks,
     /// Share of the requests that begin where the one before them ended.
     follow: f64,
@@ -72,6 +77,7 @@ impl Uniform {
             reads,
             size,
             sizes,
+            write_sizes,
             sequential,
             follow,
             skew,
@@ -88,10 +94,12 @@ impl Uniform {
             return None;
         };
         let redrawn = *fit == Fit::Redraw;
-        let highs = sizes.iter().map(|row| row.high as u64);
-        let lows = sizes.iter().map(|row| row.low as u64);
+        let split = !write_sizes.is_empty();
+        let rows = [sizes, if split { write_sizes } else { sizes }];
+        let least = rows.map(|rows| rows.iter().map(|row| row.low as u64).min().unwrap_or(*size));
+        let highs = sizes.iter().chain(write_sizes).map(|row| row.high as u64);
         // One that does not fit is drawn again: only the least must.
-        let most = if redrawn { lows.min() } else { highs.max() };
+        let most = if redrawn { least.iter().copied().max() } else { highs.max() };
         let most = most.unwrap_or(*size).max(*size);
         let used: Vec<_> = extents.iter().filter(|e| e.size >= most).collect();
         let extents: Vec<_> = used.iter().map(|e| (e.object, e.size / size)).collect();
@@ -106,7 +114,9 @@ impl Uniform {
             None
         } else {
             Some(Varied {
-                sizes: Sizes::new(sizes, *size),
+                sizes: rows.map(|rows| Sizes::new(rows, *size)),
+                steps: least.map(|least| if split { (least / size).max(1) } else { 1 }),
+                split,
                 skew: Blocks::new(skew, blocks, place_seed)?,
                 follow: if *sequential { 1.0 } else { *follow },
                 bytes: used.iter().map(|e| e.size).collect(),
@@ -194,33 +204,40 @@ impl Uniform {
     /// A batch of all others, shorter where they end.
     fn varied(&mut self, batch: &mut Batch, varied: &mut Varied) {
         while batch.size.len() < ROWS && varied.left > 0 {
-            let before = varied.apart.then(|| self.is_read());
-            let way = usize::from(before == Some(false));
-            let mut size = varied.sizes.draw(&mut self.random);
+            let before = (varied.apart || varied.split).then(|| self.is_read());
+            let side = usize::from(before == Some(false));
+            let way = if varied.apart { side } else { 0 };
+            let mut size = varied.sizes[side].draw(&mut self.random);
             let follows =
                 varied.follow >= 1.0 || (varied.follow > 0.0 && unit(&mut self.random) < varied.follow);
             let (extent, offset) = if follows {
                 let (mut extent, mut offset) = varied.ends[way];
                 offset = varied.skipped(extent, offset, size);
                 let mut room = varied.bytes[extent] - offset;
-                if room < if varied.redrawn { varied.sizes.least() } else { size } {
+                if room < if varied.redrawn { varied.sizes[side].least() } else { size } {
                     (extent, offset) = ((extent + 1) % varied.bytes.len(), 0);
                     room = varied.bytes[extent];
                 }
-                size = varied.fitting(size, room, &mut self.random);
+                size = varied.fitting(side, size, room, &mut self.random);
                 (extent, offset)
             } else {
                 let drawn = varied.skew.draw(&mut self.random);
                 let block = varied.free.as_mut().map_or(drawn, |free| free.from(drawn));
-                let (extent, inner) = self.within(block);
-                size = varied.fitting(size, varied.bytes[extent] - inner * self.size, &mut self.random);
+                let (extent, mut inner) = self.within(block);
+                if varied.split {
+                    inner -= inner % varied.steps[side];
+                }
+                size = varied.fitting(side, size, varied.bytes[extent] - inner * self.size, &mut self.random);
                 if let Some(free) = &mut varied.free {
                     // No further than to the next block that was asked for before, or the end of the extent.
                     let ahead = self.extents[extent].1 - inner;
                     size = size.min(free.take(block, size.div_ceil(self.size).min(ahead)) * self.size);
                 }
                 // One that would cross the end is moved back.
-                let last = varied.bytes[extent].saturating_sub(size) / self.size;
+                let mut last = varied.bytes[extent].saturating_sub(size) / self.size;
+                if varied.split {
+                    last -= last % varied.steps[side];
+                }
                 (extent, inner.min(last) * self.size)
             };
             varied.ends[way] = (extent, offset + size);
@@ -255,12 +272,12 @@ impl Varied {
     }
 
     /// A size, drawn again until it fits into `room` where that is asked for.
-    fn fitting(&self, size: u64, room: u64, random: &mut Xoshiro256PlusPlus) -> u64 {
+    fn fitting(&self, side: usize, size: u64, room: u64, random: &mut Xoshiro256PlusPlus) -> u64 {
         if !self.redrawn || size <= room {
             return size;
         }
-        let mut drawn = (0..AGAIN).map(|_| self.sizes.draw(random));
-        drawn.find(|size| *size <= room).unwrap_or_else(|| self.sizes.least())
+        let mut drawn = (0..AGAIN).map(|_| self.sizes[side].draw(random));
+        drawn.find(|size| *size <= room).unwrap_or_else(|| self.sizes[side].least())
     }
 }
 
@@ -446,6 +463,40 @@ mod tests {
         }
         assert!(last);
         fits(&counts, &[0.6, 0.1, 0.1, 0.1, 0.1]);
+    }
+
+    #[test]
+    fn writes_have_sizes_and_alignments_of_their_own() {
+        let row = |share, size| json!({"share": share, "low": size, "high": size});
+        let source_of = |sequential| {
+            let sizes = json!({
+                "reads": 0.25, "size": 2048, "sequential": sequential, "apart": sequential,
+                "sizes": [row(40, 4096), row(60, 16384)],
+                "write_sizes": [row(100, 6144)],
+            });
+            source(&one(120_000), sizes, 0.0)
+        };
+        for sequential in [false, true] {
+            let (mut source, mut batch, mut ends) = (source_of(sequential), Batch::default(), [0; 2]);
+            let mut counts = [0u64; 3];
+            for _ in 0..20 {
+                source.next(&mut batch).unwrap();
+                for i in 0..batch.len() {
+                    let (side, size) = (usize::from(batch.op[i]), batch.size[i]);
+                    assert!(batch.offset[i] + size <= 120_000);
+                    let kind = [4096, 16384, 6144].iter().position(|one| *one == size).unwrap();
+                    assert_eq!(kind == 2, side == 1, "{size} is no size of {side}");
+                    counts[kind] += 1;
+                    if sequential {
+                        assert!(batch.offset[i] == ends[side] || batch.offset[i] == 0);
+                        ends[side] = batch.offset[i] + size;
+                    } else {
+                        assert_eq!(batch.offset[i] % [4096, 6144][side], 0);
+                    }
+                }
+            }
+            fits(&counts, &[0.1, 0.15, 0.75]);
+        }
     }
 
     #[test]
