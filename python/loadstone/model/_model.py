@@ -97,9 +97,23 @@ class Tally(TypedDict):
 class Model:
     """Multi-dimensional histograms of a trace, by phase."""
 
-    def __init__(self, core: Any) -> None:
+    def __init__(self, core: Any, path: str | None = None) -> None:
         """Wraps what the core made; use :func:`fit` or :meth:`load`."""
         self._core = core
+        self.path = path
+        """The file that it was read from or saved to last."""
+
+    def __repr__(self) -> str:
+        """``<Model loop0.mdh: 1,000 block requests in 2.5 s, 400 requests/s, 30.0% reads, 52 KiB on disk>``."""
+        from loadstone.model import _shown
+
+        return f"<{type(self).__name__} {_shown.line(self)}>"
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        from loadstone.model import _shown
+
+        return _shown.html(self)
 
     @cached_property
     def header(self) -> dict[str, Any]:
@@ -110,11 +124,12 @@ class Model:
     @staticmethod
     def load(path: Path) -> Model:
         """Reads a model file and checks all of it."""
-        return Model(_core.Model.load(os.fspath(path)))
+        return Model(_core.Model.load(os.fspath(path)), os.fspath(path))
 
     def save(self, path: Path, *, force: bool = False) -> None:
         """Writes the model; the file appears only when it is whole, and replaces one by ``force``."""
         self._core.save(os.fspath(path), force)
+        self.path = os.fspath(path)
 
     def published(self, *, least: int = LEAST) -> Model:
         """The model without what could identify its origin.
