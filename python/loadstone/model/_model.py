@@ -104,7 +104,7 @@ class Model:
         """The file that it was read from or saved to last."""
 
     def __repr__(self) -> str:
-        """``<Model loop0.mdh: 1,000 block requests in 2.5 s, 400 requests/s, 30.0% reads, 52 KiB on disk>``."""
+        """``<Model x.mdh: 1,000 block requests in 2.5 s, 400 requests/s, 30.0% reads, 52 KiB on disk>``."""
         from loadstone.model import _shown
 
         return f"<{type(self).__name__} {_shown.line(self)}>"
