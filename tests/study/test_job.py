@@ -234,7 +234,8 @@ def test_values_that_no_run_can_have_are_told_by_their_field(field, value, what)
     assert caught.value.option == field
 
 
-FREE = {"maps", "variables", "reading", "allow_destroy", "content", "verify_state", "verify_from", "log", "group"}
+FREE = {"maps", "variables", "reading", "allow_destroy", "content", "group", "log"}
+FREE |= {"verify_state", "verify_from"}
 """Fields of any text, which the workload or the file system knows."""
 
 
