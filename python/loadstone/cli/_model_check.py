@@ -14,9 +14,8 @@ from loadstone.cli._command import Command, Of
 from loadstone.cli._plugin import own_features, plugin_option
 from loadstone.cli._reading import reading_options
 from loadstone.cli._show import human_bytes, human_time, json_option, progress, show_json
-from loadstone.cli._types import SEED
+from loadstone.cli._types import FILE, SEED
 
-_FILE = click.Path(dir_okay=False)
 _BAR = 20
 
 
@@ -110,10 +109,10 @@ def show_check(found: dict[str, Any], sides: tuple[str, str] = ("trace", "drawn"
 
 
 @click.command(cls=Command)
-@click.argument("model", type=_FILE)
+@click.argument("model", type=FILE)
 @click.argument("trace", nargs=-1, required=True, metavar="TRACE...")
 @click.option("--seed", type=SEED, default=1, show_default=True, help="Another one, other draws.")
-@click.option("--plot", type=_FILE, metavar="FILE", help="Draw the miss-ratio curves: .png, .svg or .pdf.")
+@click.option("--plot", type=FILE, metavar="FILE", help="Draw the miss-ratio curves: .png, .svg or .pdf.")
 @click.option("--force", cls=Of, of=("--plot",), is_flag=True, help="Overwrite the picture.")
 @plugin_option
 @reading_options

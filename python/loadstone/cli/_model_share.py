@@ -11,13 +11,11 @@ import click
 from loadstone.cli._command import Command
 from loadstone.cli._model_check import show_check
 from loadstone.cli._show import human_bytes, json_option, progress, show_json
-from loadstone.cli._types import Count, Number, Share
-
-_FILE = click.Path(dir_okay=False)
+from loadstone.cli._types import FILE, Count, Number, Share
 
 
 @click.command(cls=Command)
-@click.argument("model", type=_FILE)
+@click.argument("model", type=FILE)
 @click.option(
     "--to",
     "to",
@@ -25,7 +23,7 @@ _FILE = click.Path(dir_okay=False)
     metavar="TOOL",
     help="For which load generator: fio, filebench, iozone, that of a plugin, or FILE.py.",
 )
-@click.option("-o", "--output", required=True, type=_FILE, help="The file to write.")
+@click.option("-o", "--output", required=True, type=FILE, help="The file to write.")
 @click.option(
     "--on", "target", required=True, metavar="TARGET", help="File or device the exported load is to run on."
 )
@@ -88,8 +86,8 @@ def export(model: str, to: str, output: str, target: str, pieces: int, force: bo
 
 
 @click.command(cls=Command)
-@click.argument("model", type=_FILE)
-@click.option("-o", "--output", required=True, type=_FILE, help="The model file to write (.mdh).")
+@click.argument("model", type=FILE)
+@click.option("-o", "--output", required=True, type=FILE, help="The model file to write (.mdh).")
 @click.option(
     "--least",
     type=Count(1),
@@ -177,8 +175,8 @@ def show_chain(model: Any) -> None:
 
 
 @click.command(cls=Command)
-@click.argument("model", type=_FILE)
-@click.option("-o", "--output", required=True, type=_FILE, help="The model file to write (.mdh).")
+@click.argument("model", type=FILE)
+@click.option("-o", "--output", required=True, type=FILE, help="The model file to write (.mdh).")
 @click.option(
     "--cell-bits",
     type=Number(0, min_open=True),

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from loadstone import Error, _values
+from loadstone._other import what_it_is
 
 T = TypeVar("T")
 
@@ -126,6 +127,24 @@ class Folder(click.Path):
         if not os.path.isdir(found):
             self.fail(f"{os.fspath(value)!r} is no directory", param, ctx)
         return found
+
+
+class File(click.Path):
+    """A file, and not a directory; of a bundle it says which command takes it."""
+
+    def __init__(self, **attributes: Any) -> None:
+        """Takes what ``click.Path`` takes but what kinds of files are welcome."""
+        super().__init__(dir_okay=False, **attributes)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path."""
+        if os.path.isdir(value) and (what := what_it_is(os.fspath(value))) is not None:
+            self.fail(f"{os.fspath(value)}: {what}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+FILE = File()
+"""As text."""
 
 
 def once(param: str, names: Iterable[str]) -> None:

@@ -10,6 +10,7 @@ from typing import Literal, TypedDict, cast
 
 from loadstone import Error, _core
 from loadstone._files import is_part
+from loadstone._other import wanted
 from loadstone.dataset._scan import Chunking, Path, Progress, Snapshot, describe
 from loadstone.errors import OptionError
 
@@ -83,7 +84,8 @@ def profile(series: Path, output: Path | None = None, *, runs: bool = True, forc
     made by it has such runs. Without, the profile is a little smaller.
     """
     out = None if output is None else os.fspath(output)
-    return cast(Profiled, json.loads(_core.dataset_profile(os.fspath(series), out, runs, force)))
+    with wanted("series", series):
+        return cast(Profiled, json.loads(_core.dataset_profile(os.fspath(series), out, runs, force)))
 
 
 def run_lengths(series: Path) -> list[RunLengths]:
@@ -91,7 +93,8 @@ def run_lengths(series: Path) -> list[RunLengths]:
 
     What is stored in containers or extents is found in such runs (section 4.5.1).
     """
-    told = json.loads(_core.dataset_runs(os.fspath(series)))
+    with wanted("series", series):
+        told = json.loads(_core.dataset_runs(os.fspath(series)))
     return [
         {
             "fresh": {int(length): runs for length, runs in one["fresh"].items()},
@@ -103,7 +106,8 @@ def run_lengths(series: Path) -> list[RunLengths]:
 
 def describe_profile(path: Path) -> Profiled:
     """What a profile in a file has."""
-    return cast(Profiled, json.loads(_core.dataset_load_profile(os.fspath(path))))
+    with wanted("profile", path):
+        return cast(Profiled, json.loads(_core.dataset_load_profile(os.fspath(path))))
 
 
 def write(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NotRequired, TypedDict, cast
 
 from loadstone import Error, _core, _values
+from loadstone._other import wanted
 from loadstone.errors import OptionError
 
 Path = str | os.PathLike[str]
@@ -148,7 +149,9 @@ def scan(
     """
     paths = [path] if isinstance(path, (str, os.PathLike)) else path
     options = _options(chunking, bits, compress, key, threads, strip=strip, settled=settled)
-    found = _core.dataset_scan([os.fspath(one) for one in paths], options, os.fspath(output), force, progress)
+    names = [os.fspath(one) for one in paths]
+    with wanted("snapshot", *names):
+        found = _core.dataset_scan(names, options, os.fspath(output), force, progress)
     return cast(Described, json.loads(found))
 
 
@@ -213,7 +216,8 @@ def _options(
 
 def describe(path: Path) -> Described:
     """What a series has, snapshot by snapshot; counts as in the figures 4.5 to 4.11 of the thesis."""
-    return cast(Described, json.loads(_core.dataset_describe(os.fspath(path))))
+    with wanted("series", path):
+        return cast(Described, json.loads(_core.dataset_describe(os.fspath(path))))
 
 
 def parse_chunking(text: str) -> Chunking:

@@ -30,6 +30,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from loadstone import Error, _core, _pictures
+from loadstone._other import wanted
 from loadstone._text import one_line
 from loadstone.model._fiolog import gathered
 from loadstone.model._model import Model
@@ -149,7 +150,7 @@ def portrait(
     if trace is None:
         return Portrait.of(_core.portrait_drawn(model._core, seed, progress))
     opened = options_json(**(options or Options()))
-    with gathered(paths_list(trace)) as paths:
+    with wanted("trace", *paths_list(trace)), gathered(paths_list(trace)) as paths:
         layer = json.loads(_core.TraceReader(paths, opened).info())["layer"]
         _alike(model, "blocks" if layer == "block" else "files")
         return Portrait.of(_core.portrait_trace(model._core, paths, opened, progress))

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from loadstone import Error, _core
+from loadstone._other import wanted
 from loadstone.trace import Options, Path
 from loadstone.trace.options import Paths, Progress, options_json, paths_list
 
@@ -124,7 +125,8 @@ class Model:
     @staticmethod
     def load(path: Path) -> Model:
         """Reads a model file and checks all of it."""
-        return Model(_core.Model.load(os.fspath(path)), os.fspath(path))
+        with wanted("model", path):
+            return Model(_core.Model.load(os.fspath(path)), os.fspath(path))
 
     def save(self, path: Path, *, force: bool = False) -> None:
         """Writes the model; the file appears only when it is whole, and replaces one by ``force``."""
@@ -515,7 +517,7 @@ def fit(
             raise Error(f"{name}: with merge none nothing is compared; leave out one of the two")
     if far is not None and offset_rule in ("jump", "region"):
         raise Error(f"far: with offset_rule {offset_rule} no jump is near or far; leave out one of the two")
-    opened = options_json(**(trace or Options()))
+    names, opened = paths_list(paths), options_json(**(trace or Options()))
     dimensions, without = list(dimensions), list(without)
     asked: dict[str, Any] = {
         "window_ns": None if window is None else round(window * 1e9),
@@ -541,7 +543,8 @@ def fit(
     }
     placed = [name for name, value in of_blocks.items() if value is not None]
     if small or placed:
-        layer = json.loads(_core.TraceReader(paths_list(paths), opened).info())["layer"]
+        with wanted("trace", *names):
+            layer = json.loads(_core.TraceReader(names, opened).info())["layer"]
         if placed and layer != "block":
             raise Error(
                 f"{placed[0]}: says where requests of block traces go, and this trace is of files; "
@@ -553,10 +556,11 @@ def fit(
 
         find_features(asked["dimensions"])
     plain = json.dumps({name: value for name, value in asked.items() if value is not None})
-    fitted = Model(_core.model_fit(paths_list(paths), opened, plain, progress))
+    with wanted("trace", *names):
+        fitted = Model(_core.model_fit(names, opened, plain, progress))
     if think and fitted.marginal("think").none.all():
         raise Error(
-            f"{paths_list(paths)[0]}: no request waited for another, or it has no latencies that tell; "
+            f"{names[0]}: no request waited for another, or it has no latencies that tell; "
             "fit without `think`"
         )
     return fitted

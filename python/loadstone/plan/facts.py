@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from loadstone import Error, _core
 from loadstone._files import absolute
-from loadstone.plan.kinds import kind_of
+from loadstone._other import wanted
 from loadstone.trace import Options
 from loadstone.trace.options import options_json
 
@@ -32,14 +32,13 @@ def look(
     kind: Literal["trace", "model"], path: str, reading: Mapping[str, Any] | None = None, *, ops: bool = False
 ) -> dict[str, Any]:
     """Facts of a trace or model; ``reading``: as a plan says how a trace is read."""
-    if kind == "trace" and kind_of(path) == "model":
-        raise Error(f"{path}: is a model; loadstone run runs it")
     try:
         stat = os.stat(path)
         version = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
     except OSError:
         version = None
-    found: dict[str, Any] = json.loads(_looked(kind, path, json.dumps(reading or {}), ops, version))
+    with wanted(kind, path):
+        found: dict[str, Any] = json.loads(_looked(kind, path, json.dumps(reading or {}), ops, version))
     return found
 
 

@@ -21,14 +21,14 @@ def build(found: Collected, title: str | None = None, source: str = "") -> Page:
     groups = group(found.runs)
     conclusion, tone = conclude(groups)
     sections: list[Section] = []
-    for series in found.series:
+    for series, called in zip(found.series, found.names, strict=True):
         findings = series.summary.get("distances")
         if series.kind != "evaluate" or findings is None:
             continue
         if len(found.series) == 1:
             conclusion, tone = distances.conclude(findings, series.summary)
         heading = "How faithful is the model?"
-        heading += f" ({series.folder.name})" if len(found.series) > 1 else ""
+        heading += f" ({called})" if len(found.series) > 1 else ""
         number = f"-{len(sections) + 1}" if sections else ""
         settings = distances.settings(series.summary)
         sections.append(
