@@ -16,9 +16,9 @@ Known = Literal["trace", "model", "bundle", "plan", "script", "jobs", "profile",
 """Files and folders that Loadstone reads or makes."""
 
 _WHAT: dict[Known, str] = {
-    "trace": "is a trace{of}; loadstone trace describe shows what is in it, loadstone replay runs it, "
+    "trace": "is a trace{of}; loadstone replay runs it, loadstone trace describe shows what is in it, "
     "loadstone model fit makes a model of it",
-    "model": "is a model; loadstone model show says what it holds, loadstone run runs it",
+    "model": "is a model; loadstone run runs it, loadstone model show says what it holds",
     "bundle": "is a bundle, which holds results of runs; loadstone report shows them",
     "plan": "is a plan; loadstone run runs it",
     "script": "is a script of Filebench; loadstone run runs it",
@@ -65,13 +65,12 @@ def known(path: str) -> Known | None:
     if os.path.isdir(path):
         names = ("summary.json", "bundle.json")
         return "bundle" if any(os.path.isfile(os.path.join(path, name)) for name in names) else None
-    if not os.path.isfile(path):
-        return None
     try:
-        with open(path, "rb") as file:
+        # Not a pipe, nor a file of procfs: reading some takes what others wait for.
+        with open(_core.open_regular(path), "rb") as file:
             head = file.read(_HEAD)
             footer = parquet_footer(file.fileno()) if head[:4] == b"PAR1" else b""
-    except OSError:
+    except (Error, OSError):
         return None
     if b"loadstone.model" in footer:
         return "model"

@@ -145,9 +145,14 @@ def test_profiles_tell_no_names(profile):
 
 
 def test_bad_input_is_told(series, profile, tmp_path, loadstone):
+    (tmp_path / "text").write_text("no profile, nor a series")
     with pytest.raises(Error, match="is no profile"):
-        dataset.create(series, tmp_path / "x.fst")
+        dataset.create(tmp_path / "text", tmp_path / "x.fst")
     with pytest.raises(Error, match="no fstree file"):
+        dataset.profile(tmp_path / "text")
+    with pytest.raises(Error, match="is a series of file trees; "):
+        dataset.create(series, tmp_path / "x.fst")
+    with pytest.raises(Error, match="is a profile of file trees; "):
         dataset.profile(profile)
     with pytest.raises(Error, match="there are 5"):
         dataset.write(series, tmp_path / "x", snapshots=5)

@@ -301,7 +301,7 @@ def _block_sizes(bs: int | str) -> None:
     try:
         _values.block_sizes(str(bs))
     except Error as error:
-        raise OptionError("bs", None, f"{error}; several are written 4k-64k or 4k:60,64k:40") from None
+        raise OptionError("bs", bs, f"{error}; several are written 4k-64k or 4k:60,64k:40") from None
 
 
 _PRIORITIES = {"idle": "idle", "best-effort": "best_effort", "realtime": "realtime"}
