@@ -260,3 +260,15 @@ def test_hash_files_are_snapshots_as_archives_are(made, tmp_path):
         assert found == [one["path"] for one in written] and len(found) == 3
         names += [os.path.basename(path) for path in found]
     assert names[3:] == ["000.hash", "001.hash", "002.hash"]
+
+
+def test_as_many_snapshots_are_compared_as_both_have(tmp_path):
+    """Dedup ratios of three snapshots were compared with those of two."""
+    for number in range(3):
+        (tmp_path / f"{number:03}").mkdir()
+        (tmp_path / f"{number:03}/same").write_bytes(random.Random(1).randbytes(300_000))
+    snapshots = [tmp_path / f"{number:03}" for number in range(3)]
+    found = dataset.verify(snapshots, against=snapshots[:2], chunk_sizes=[4096])
+    ratios = [one for one in found["parameters"] if one["name"].startswith("dedup ")]
+    assert len(ratios) == 2 and {(one["asked"], one["achieved"]) for one in ratios} == {(2.0, 2.0)}
+    assert found["ok"] and found["snapshots"] == {"asked": 2, "achieved": 3, "compared": 2}

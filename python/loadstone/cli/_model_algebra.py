@@ -55,13 +55,13 @@ def _wrote(
     "--footprint",
     type=FACTOR,
     metavar="X",
-    help="Objects X times as large; what goes to new places lies farther apart.",
+    help="Objects X times as large; requests to new places are spread wider.",
 )
 @click.option(
     "--read-share",
     type=Share(0, 1, min_open=True, max_open=True),
     metavar="S",
-    help="Reads as a share of reads and writes, above 0 and below 1; the odds change alike at all times.",
+    help="Reads as a share of reads and writes, above 0 and below 1; one factor changes all odds.",
 )
 @click.option("--force", is_flag=True, help="Overwrite the output.")
 @json_option

@@ -99,8 +99,8 @@ def classify(known: tuple[str, ...], classes: int | None, like: str | None, as_j
         outside = min(
             (apart[i, j] for i in members for j in range(len(paths)) if j not in members), default=None
         )
-        beyond = "" if outside is None else f", the nearest other at {outside:.3f}"
-        click.echo(f"class {number + 1}: at most {inside:.3f} apart{beyond}")
+        beyond = "" if outside is None else f", {outside:.3f} to the nearest other class"
+        click.echo(f"class {number + 1}: distances up to {inside:.3f}{beyond}")
         for i in members:
             click.echo(f"  {paths[i]}")
     if near:

@@ -81,7 +81,7 @@ def export(model: str, to: str, output: str, target: str, pieces: int, force: bo
     else:
         click.echo(exporters.UNMEASURED)
     if done.content is not None:
-        click.echo("what is left, against what the model draws:")
+        click.echo("the exported jobs, compared with what the model draws:")
         show_check(done.content, ("model", to))
 
 
@@ -128,7 +128,7 @@ def publish(model: str, output: str, least: int, force: bool, as_json: bool) -> 
         f"exact values were seen fewer than {least:,} times"
     )
     if joined:
-        click.echo(f"  buckets that told numbers so rare were joined: {', '.join(joined)}")
+        click.echo(f"  buckets with fewer requests were joined: {', '.join(joined)}")
 
 
 def _hidden(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> tuple[int, int, list[str]]:
@@ -162,8 +162,8 @@ def show_chain(model: Any) -> None:
         f" and {formulas:,} formula{'s' * (formulas != 1)}" * bool(formulas)
     )
     click.echo(
-        f"  factored: {what} stand for {told['joint_cells']:,}; a request takes "
-        f"{told['lost_bits']:.2f} bits more to tell"
+        f"  factored: {what} stand for {told['joint_cells']:,}; coding a request "
+        f"takes {told['lost_bits']:.2f} bits more"
     )
     for link in links:
         given = ", ".join([*(["matrix"] if link["by_matrix"] else []), *link["given"]])

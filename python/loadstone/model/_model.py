@@ -153,14 +153,14 @@ class Model:
         mean = self.requests / max(len(full), 1)
         if mean < _FEW:
             return (
-                f"windows of {self.window:.3g} s have {mean:.1f} requests on average, so the model tells "
+                f"windows of {self.window:.3g} s have {mean:.1f} requests on average, so the model shows "
                 "when single requests were made; a longer `window` has more"
             )
         of_matrices = [matrix["requests"] for matrix in self.matrices()]
         if self.requests / max(len(of_matrices), 1) < least:
             mean = self.requests / len(of_matrices)
             return (
-                f"{len(of_matrices):,} matrices have {mean:.1f} requests on average, so the model tells "
+                f"{len(of_matrices):,} matrices have {mean:.1f} requests on average, so the model shows "
                 "what single requests were like; `group` and `threshold` make fewer"
             )
         return None
@@ -560,7 +560,6 @@ def fit(
         fitted = Model(_core.model_fit(names, opened, plain, progress))
     if think and fitted.marginal("think").none.all():
         raise Error(
-            f"{names[0]}: no request waited for another, or it has no latencies that tell; "
-            "fit without `think`"
+            f"{names[0]}: no request waited for another, or its latencies show none; fit without `think`"
         )
     return fitted

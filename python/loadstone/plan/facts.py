@@ -21,7 +21,9 @@ def reading_of(options: Options | None) -> dict[str, Any]:
         return {}
     for name in ("dependencies", "threads"):
         if options.get(name) is not None:
-            raise Error(f"{name}: is not for replays; leave it out (order and within tell of dependencies)")
+            raise Error(
+                f"{name}: is not for replays; leave it out (`order` and `within` choose dependencies)"
+            )
     reading: dict[str, Any] = json.loads(options_json(**options))
     if "temp_dir" in reading:
         reading["temp_dir"] = absolute(reading["temp_dir"])

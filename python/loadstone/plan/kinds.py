@@ -178,4 +178,4 @@ def no_workload(path: str) -> str:
     if not os.path.isfile(path):
         return "is no file; name a model, a plan, a script, a job file or a benchmark (loadstone run --list)"
     what = "is neither a model, a plan, a script of Filebench (.f, .prof) nor a job file of fio (.fio)"
-    return f"{what}, and no trace of a format that is told by its content"
+    return f"{what}, and no trace of a format that its content shows"
