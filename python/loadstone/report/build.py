@@ -166,12 +166,11 @@ def conclude(groups: list[Group]) -> tuple[str, str]:
     for other in groups[1:]:
         theirs = other.service().told(99)
         others.append(
-            f"{other.label} did {cell_text(_rate(other))} requests/s ({_change(_rate(other), rate)}) with "
-            f"a 99th percentile latency of {facts.duration(theirs)} ({_change(theirs, p99)})"
+            f"{other.label}: {cell_text(_rate(other))} requests/s ({_change(_rate(other), rate)}) and "
+            f"{facts.duration(theirs)} ({_change(theirs, p99)})"
         )
-    text = (
-        f"Against {first.label} ({cell_text(rate)} requests/s, {facts.duration(p99)}), {'; '.join(others)}."
-    )
+    latency = f"a 99th percentile latency of {facts.duration(p99)}"
+    text = f"{first.label}: {cell_text(rate)} requests/s with {latency}; {'; '.join(others)}."
     if any(len(group.runs) == 1 for group in groups):
         text += " One run of each cannot show how much of a difference is chance."
     return text + tail, tone
