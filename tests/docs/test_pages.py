@@ -225,6 +225,40 @@ def test_commands_run_one_after_the_other(page, root, reader, tmp_path):
     assert left_in(root) == before, "the checkout is left as it was"
 
 
+# Commands whose output follows from the examples alone.
+SAME = ("loadstone trace describe", "loadstone model fit", "loadstone model check", "loadstone model scale")
+SAME = (*SAME, "loadstone model show", "loadstone model export", "loadstone model factor")
+SHOWN = ("tutorial", "howto/size-an-array", "howto/hand-a-load-to-fio")
+
+
+def shown_by(text: str) -> list[tuple[str, list[str]]]:
+    """Commands of the page's terminal sessions, each with the lines that are shown below it."""
+    found: list[tuple[str, list[str]]] = []
+    for block in re.findall(r"```console\n(.*?)```", text, re.S):
+        for line in re.sub(r"\\\n\s*", "", block).splitlines():
+            if line.startswith("$ "):
+                found.append((line[2:], []))
+            elif found:
+                found[-1][1].append(line)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{page}.md" for page in SHOWN)])
+def test_pages_show_what_the_commands_print(page, root, reader):
+    checked = 0
+    for command, lines in shown_by((root / page).read_text()):
+        if not command.startswith(SAME):
+            continue
+        done = reader(command)
+        assert done.returncode == 0, done.stderr
+        printed = iter([line.rstrip() for line in done.stdout.splitlines()])
+        for line in lines:
+            assert line == "..." or line.rstrip() in printed, f"$ {command}\n{line}\n\n{done.stdout}"
+        checked += bool(lines)
+    assert checked
+
+
 def test_every_page_with_commands_is_run(root):
     pages = {
         str(page.relative_to(root))

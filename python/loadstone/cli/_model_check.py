@@ -64,11 +64,11 @@ _SEVERAL["directory"] = "directories"
 def show_distances(found: dict[str, Any]) -> None:
     """How far each dimension is apart, and all together."""
     width = max(len(row["dimension"]) for row in found["dimensions"])
-    click.echo(f"\n{'dimension':<{width}}  {'KS distance':>11}  {'Wasserstein':>12}  {'of the mean':>11}")
+    click.echo(f"\n{'dimension':<{width}}  {'KS distance':>11}  {'Wasserstein':>13}  {'of the mean':>11}")
     for row in found["dimensions"]:
         of_mean = "-" if row["of_mean"] is None else f"{row['of_mean']:.1%}"
         moved = _number(row["wasserstein"], _SEVERAL.get(row["unit"], row["unit"]))
-        click.echo(f"{row['dimension']:<{width}}  {row['ks']:>11.1%}  {moved:>12}  {of_mean:>11}")
+        click.echo(f"{row['dimension']:<{width}}  {row['ks']:>11.1%}  {moved:>13}  {of_mean:>11}")
     joint = "not known, the dimensions or rules differ" if found["joint"] is None else f"{found['joint']:.1%}"
     click.echo(f"joint total variation: {joint}")
 

@@ -350,7 +350,7 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
     popularity = found["popularity"]
     if popularity:
         top, more = f"{popularity['top_1_percent']:.1%}", f"{popularity['top_10_percent']:.1%}"
-        regions = f"{popularity['regions']:,} touched regions of {human_bytes(popularity['region_bytes'])}"
+        regions = f"{popularity['regions']:,} regions of {human_bytes(popularity['region_bytes'])}"
         facts.append(("popularity", f"{top} of the requests go to 1 %, {more} to 10 % of the {regions}"))
     if found["common_sizes"]:
         sizes = [f"{human_bytes(s)} {n / found['requests']:.1%}" for s, n in found["common_sizes"][:4]]
