@@ -106,7 +106,7 @@ def test_missing_snapshots_are_told(made, tmp_path, loadstone):
     done = loadstone(
         "dataset", "verify", tmp_path / "out", "--profile", made / "profile", "--chunk-sizes", "none"
     )
-    assert "3 snapshots were asked for and 1 are there" in done.stdout
+    assert "3 snapshots were expected and 1 found" in done.stdout
 
 
 @pytest.mark.parametrize("gone", ["000", "001"])
@@ -130,16 +130,16 @@ def test_what_lies_beside_snapshots_is_told(made, tmp_path, loadstone):
     command = ["dataset", "verify", out, "--profile", made / "profile", "--chunk-sizes", "none"]
     done = loadstone(*command, status=1)
     assert "beside 3 snapshots (000 to 002) has 'notes.txt'" in done.stderr
-    assert "asked for" not in done.stdout + done.stderr
+    assert "snapshots were expected" not in done.stdout + done.stderr
     # What file systems and file managers put there is none of the dataset.
     (out / "notes.txt").rename(out / ".notes")
     (out / "lost+found").mkdir()
-    assert "asked for" not in loadstone(*command).stdout
+    assert "snapshots were expected" not in loadstone(*command).stdout
     # A single snapshot may have names like these.
     (out / "002").rename(out / "2002")
     (out / "lost+found").rename(out / "source")
     done = loadstone(*command, status=None)
-    assert "3 snapshots were asked for and 1 are there" in done.stdout
+    assert "3 snapshots were expected and 1 found" in done.stdout
 
 
 @pytest.mark.parametrize("tolerance", ["nan", "inf", "-1"])
