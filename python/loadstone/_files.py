@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from loadstone._core import AsideFile, trace_files
@@ -138,3 +139,30 @@ def aside(path: str | os.PathLike[str], force: bool = True) -> Iterator[Path]:
         raise Error(f"{path}: cannot create: {error.strerror}") from error
     finally:
         file.drop()
+
+
+def distinct(paths: Sequence[str | os.PathLike[str]], ending: str = "") -> list[str]:
+    """The shortest ends of paths that tell them apart, without ``ending`` where they do without.
+
+    A path that is there several times is numbered.
+    """
+    parts = [Path(os.path.realpath(path)).parts for path in paths]
+
+    def end(one: tuple[str, ...], length: int) -> str:
+        return "/".join(one[-length:]).replace("//", "/")
+
+    def shortest(one: tuple[str, ...]) -> str:
+        others = set(parts) - {one}
+        length = next(n for n in range(1, len(one) + 1) if all(end(one, n) != end(o, n) for o in others))
+        name = end(one, length)
+        bare = name.removesuffix(ending)
+        return name if any(end(o, length).removesuffix(ending) == bare for o in others) else bare
+
+    names = [shortest(one) for one in parts]
+    counts = Counter(names)
+    seen: Counter[str] = Counter()
+    for i, name in enumerate(names):
+        seen[name] += 1
+        if counts[name] > 1:
+            names[i] = f"{name} ({seen[name]})"
+    return names

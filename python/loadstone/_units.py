@@ -12,7 +12,7 @@ _TIMES = (("ns", 1.0, 1e3), ("us", 1e3, 1e3), ("ms", 1e6, 1e3), ("s", 1e9, 120.0
 def number(value: float, digits: int = 4) -> str:
     """``digits`` significant digits, thousands apart, never as a power of ten from 0.001 on; a dash for none.
 
-    Whole from 10,000 on, which has more digits than that.
+    Whole from 1,000 on where there are at most four digits, else from 10,000 on.
     """
     if not math.isfinite(value):
         return "–"
@@ -20,7 +20,7 @@ def number(value: float, digits: int = 4) -> str:
     if value == 0 or abs(value) < 0.001:
         return text
     # 9999.6 in four digits is 10,000, which is written as 1e+04.
-    return f"{value:,.0f}" if abs(float(text)) >= 10 ** min(digits, 4) else text
+    return f"{value:,.0f}" if abs(float(text)) >= (1000 if digits <= 4 else 10_000) else text
 
 
 def size(count: float, digits: int = 4, decimals: int | None = None) -> str:
@@ -29,7 +29,10 @@ def size(count: float, digits: int = 4, decimals: int | None = None) -> str:
     for unit in _SIZES:
         places = 0 if unit == "B" else decimals
         text = number(value, digits) if decimals is None else f"{value:.{places}f}"
-        if abs(float(text.replace(",", ""))) < 1024 or unit == _SIZES[-1]:
+        plain = text.replace(",", "")
+        if abs(float(plain)) < 1024:
+            return f"{plain} {unit}"
+        if unit == _SIZES[-1]:
             return f"{text} {unit}"
         # What is written as 1024 of a unit is at least one of the next.
         value = math.copysign(max(abs(value) / 1024, 1.0), value)

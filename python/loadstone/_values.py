@@ -34,8 +34,9 @@ _NANOSECONDS = {
 }
 _LEAST_RATE = 1e-9
 """One in 32 years."""
+_OF_MEMORY = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)x-ram", re.A)
 _CPU = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?", re.A)
-_MOST_CPUS = 1 << 13
+MOST_CPUS = 1 << 13
 """As many as any kernel is built for."""
 
 
@@ -52,6 +53,33 @@ def size(text: str, least: int = 1) -> int:
     if found < least:
         raise Error(f"{text!r} is too small: at least {least} bytes are wanted")
     return found
+
+
+def memory_share(text: str) -> float | None:
+    """2.0 of ``2x-ram``; None where a text says no such thing."""
+    match = _OF_MEMORY.fullmatch(text.strip().lower())
+    return float(match[1]) if match else None
+
+
+def target_size(text: str) -> int | str:
+    """Bytes; or the text itself, of multiples of memory (``2x-ram``) and of several sizes (``64k-1m``)."""
+    if text.strip().lower().endswith("x-ram"):
+        if not memory_share(text):
+            raise Error(f"{text!r} is not a multiple of memory; write it like 2x-ram")
+        return text
+    parts = re.split("[,-]", text)
+    if len(parts) > 1 and all(parts):
+        for part in parts:
+            size(part)
+        return text
+    return size(text)
+
+
+def block_sizes(text: str) -> str:
+    """The text itself, once each size of ``4k``, ``4k-64k`` and ``4k:60,64k:40`` is one."""
+    for part in re.split("[,-]", text):
+        size(part.partition(":")[0])
+    return text
 
 
 def duration(text: str, zero: bool = False) -> float:
@@ -132,6 +160,11 @@ def factor(text: str) -> float:
     return found
 
 
+def divisor(text: str) -> float:
+    """What times are divided by: a factor, or ``none``, which is 0."""
+    return 0.0 if text.strip().lower() == "none" else factor(text)
+
+
 def cpus(text: str) -> list[int]:
     """CPUs of ``0,2-3``, each once."""
     found: list[int] = []
@@ -142,7 +175,7 @@ def cpus(text: str) -> list[int]:
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
             raise Error(f"{part!r} goes down; write {last}-{first}")
-        if last >= _MOST_CPUS:
+        if last >= MOST_CPUS:
             raise Error(f"{part!r}: no host has so many CPUs; write them like 0,2-3")
         found += range(first, last + 1)
     return list(dict.fromkeys(found))

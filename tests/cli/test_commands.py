@@ -431,12 +431,15 @@ def test_what_is_nested_without_end_is_an_error(public, loadstone, verb):
         ("x.fio", "loadstone run x.fio performs it"),
         ("examples/loop0.parquet", "loadstone replay examples/loop0.parquet performs it"),
         ("modle", "Did you mean 'model'?"),
+        ("describe", "loadstone model show"),
+        ("model describe", "It is loadstone model show"),
+        ("dataset info", "It is loadstone dataset describe"),
     ],
 )
 def test_a_command_that_there_is_not_names_the_one_that_is_meant(loadstone, root, monkeypatch, word, hint):
     monkeypatch.chdir(root)
-    told = loadstone(word, status=2).stderr
-    assert f"No such command {word!r}" in told and hint in told
+    told = loadstone(*word.split(), status=2).stderr
+    assert f"No such command {word.split()[-1]!r}" in told and hint in told
 
 
 def test_keys_of_a_plan_are_no_options(loadstone, tmp_path):

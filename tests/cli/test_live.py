@@ -183,9 +183,18 @@ def test_the_busiest_steps_stay_when_not_all_fit():
 
 
 def test_a_sparkline_reaches_from_zero_to_the_most():
-    assert sparkline([]) == "" and sparkline([0, 0]) == ""
-    assert sparkline([0, 1, 50, 100]) == " ▁▄█  most 100"
-    assert sparkline([0, 100], unicode=False) == " @  most 100"
+    assert sparkline([], 0) == "" and sparkline([0, 0], 0) == ""
+    assert sparkline([0, 1, 50, 100], 100) == " ▁▄█  most 100"
+    assert sparkline([0, 100], 200, unicode=False) == " =  most 200"
+
+
+def test_the_most_is_never_below_what_is_now():
+    """A rate between two points of the history was now and not the most."""
+    view = LiveView("x")
+    for at, rate, most in ((1.0, 100, 100), (1.5, 300, 300), (2.0, 200, 300), (2.2, 5, 300)):
+        text = drawn(view, live(elapsed_ns=int(at * 1e9), ops_per_s=float(rate)))
+        assert f"now      {rate} ops/s" in text and f"most {most}\n" in text
+    assert " ▃▅" in drawn(view, live(phase="reading"))
 
 
 @pytest.mark.slow

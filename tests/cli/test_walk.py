@@ -128,7 +128,7 @@ def values(one: click.Option, command: click.Command, places: Mapping[str, str])
         tried = ["0", "3", "5", "0.3", "1.5", "64", "4097"]
     elif isinstance(one.type, click.Path) and one.opts[0] not in SAMPLES:
         tried = [places["dir"] if one.type.dir_okay and not one.type.file_okay else places["file"]]
-    elif type(one.type).__module__ == "loadstone.cli._types":
+    elif one.opts[0] not in SAMPLES and type(one.type).__module__ == "loadstone.cli._types":
         tried = list(VALUES[one.type.name])
     else:
         assert one.opts[0] in SAMPLES, f"{command.name} {one.opts[0]}: give it a value in SAMPLES"

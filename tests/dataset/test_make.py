@@ -94,7 +94,7 @@ def test_what_is_something_else_does_not_verify(series, profile, tmp_path, loads
         (out / f"{number:03}").mkdir()
         (out / f"{number:03}" / "file").write_bytes(random.Random(number).randbytes(100_000))
     done = loadstone("dataset", "verify", out, "--profile", profile, status=1)
-    assert "too far" in done.stdout
+    assert "differs" in done.stdout
     dataset.scan(out / "000", tmp_path / "fixed.fst", chunking="fixed:4k")
     fixed = dataset.profile(tmp_path / "fixed.fst")
     with pytest.raises(Error, match="cannot be compared"):
@@ -147,9 +147,14 @@ def test_profiles_tell_no_names(profile):
 
 
 def test_bad_input_is_told(series, profile, tmp_path, loadstone):
+    (tmp_path / "text").write_text("no profile, nor a series")
     with pytest.raises(Error, match="is no profile"):
-        dataset.create(series, tmp_path / "x.fst")
+        dataset.create(tmp_path / "text", tmp_path / "x.fst")
     with pytest.raises(Error, match="no fstree file"):
+        dataset.profile(tmp_path / "text")
+    with pytest.raises(Error, match="is a series of file trees; "):
+        dataset.create(series, tmp_path / "x.fst")
+    with pytest.raises(Error, match="is a profile of file trees; "):
         dataset.profile(profile)
     with pytest.raises(Error, match="there are 5"):
         dataset.write(series, tmp_path / "x", snapshots=5)

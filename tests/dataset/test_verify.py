@@ -108,7 +108,7 @@ def test_missing_snapshots_are_told(made, tmp_path, loadstone):
     done = loadstone(
         "dataset", "verify", tmp_path / "out", "--profile", made / "profile", "--chunk-sizes", "none"
     )
-    assert "3 snapshots were asked for and 1 are there" in done.stdout
+    assert "3 snapshots were expected and 1 found" in done.stdout
 
 
 @pytest.mark.parametrize("gone", ["000", "001"])
@@ -133,16 +133,16 @@ def test_what_lies_beside_snapshots_is_told(made, tmp_path, loadstone):
     command = ["dataset", "verify", out, "--profile", made / "profile", "--chunk-sizes", "none"]
     done = loadstone(*command, status=1)
     assert "beside 3 snapshots (000 to 002) has 'notes.txt'" in done.stderr
-    assert "asked for" not in done.stdout + done.stderr
+    assert "snapshots were expected" not in done.stdout + done.stderr
     # What file systems and file managers put there is none of the dataset.
     (out / "notes.txt").rename(out / ".notes")
     (out / "lost+found").mkdir()
-    assert "asked for" not in loadstone(*command).stdout
+    assert "snapshots were expected" not in loadstone(*command).stdout
     # A single snapshot may have names like these.
     (out / "002").rename(out / "2002")
     (out / "lost+found").rename(out / "source")
     done = loadstone(*command, status=None)
-    assert "3 snapshots were asked for and 1 are there" in done.stdout
+    assert "3 snapshots were expected and 1 found" in done.stdout
 
 
 @pytest.mark.parametrize("tolerance", ["nan", "inf", "-1"])
@@ -264,3 +264,15 @@ def test_hash_files_are_snapshots_as_archives_are(made, tmp_path):
         assert found == [one["path"] for one in written] and len(found) == 3
         names += [os.path.basename(path) for path in found]
     assert names[3:] == ["000.hash", "001.hash", "002.hash"]
+
+
+def test_as_many_snapshots_are_compared_as_both_have(tmp_path):
+    """Dedup ratios of three snapshots were compared with those of two."""
+    for number in range(3):
+        (tmp_path / f"{number:03}").mkdir()
+        (tmp_path / f"{number:03}/same").write_bytes(random.Random(1).randbytes(300_000))
+    snapshots = [tmp_path / f"{number:03}" for number in range(3)]
+    found = dataset.verify(snapshots, against=snapshots[:2], chunk_sizes=[4096])
+    ratios = [one for one in found["parameters"] if one["name"].startswith("dedup ")]
+    assert len(ratios) == 2 and {(one["asked"], one["achieved"]) for one in ratios} == {(2.0, 2.0)}
+    assert found["ok"] and found["snapshots"] == {"asked": 2, "achieved": 3, "compared": 2}

@@ -198,8 +198,8 @@ def test_who_publishes_single_requests_is_told(tmp_path, loadstone):
     words = ("model", "fit", tmp_path / "r.spc", "--force", "-o", tmp_path / "x.mdh")
     fine = ("--window", "1ms", "--group", 1, "--merge", "none", "--max-matrices", 100_000)
     for options, said in (
-        (("--public", "--window", "2us"), "tells when single requests were made"),
-        (("--public", *fine), "tells when single requests were made"),
+        (("--public", "--window", "2us"), "shows when single requests were made"),
+        (("--public", *fine), "shows when single requests were made"),
         (
             ("--public", "--window", "100ms", "--group", 1, "--merge", "none"),
             "what single requests were like",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 
 from loadstone.personalities import Loop, Personality, find, names
 
@@ -20,28 +21,34 @@ def mix(loops: tuple[Loop, ...]) -> str:
 
 
 def section(found: Personality) -> str:
-    lines = [f"### {found.name}", "", f"{found.title[0].upper()}{found.title[1:]}."]
+    lines = [f"### {found.name}", "", wrapped(f"{found.title[0].upper()}{found.title[1:]}.")]
     for paragraph in found.about:
-        lines += ["", paragraph]
-    lines += ["", f"*From:* {found.source}", "", f"*Mix of one loop:* {mix(found.mix)}", ""]
-    lines += [f"*Scale:* `{found.scale}`", "", "| variable | default | |", "| --- | --- | --- |"]
-    lines += [f"| `{one.name}` | `{one.default}` | {one.about} |" for one in found.variables]
+        lines += ["", wrapped(paragraph)]
+    lines += ["", wrapped(f"*From:* {found.source}"), "", wrapped(f"*Mix of one loop:* {mix(found.mix)}")]
+    lines += ["", f"*Scale:* `{found.scale}`", "", "*Variables and their defaults:*", ""]
+    lines += [wrapped(f"- `{one.name}` (`{one.default}`): {one.about}", "  ") for one in found.variables]
     return "\n".join([*lines, ""])
 
 
-def row(found: Personality) -> str:
+def item(found: Personality) -> str:
     variables = ", ".join(f"`{one.name}` {one.default}" for one in found.variables)
-    about = " ".join(found.about)
-    cells = (f"`{found.name}`", about, mix(found.mix), f"`{found.scale}`" if found.scale else "", variables)
-    return "| " + " | ".join((*cells, found.source[0].upper() + found.source[1:])) + " |"
+    scale = f" *Scale:* `{found.scale}`." if found.scale else ""
+    said = (
+        f"- **`{found.name}`**: {' '.join(found.about)} *Mix of one loop:* {mix(found.mix)}.{scale} "
+        f"*Variables:* {variables}. *From:* {found.source}"
+    )
+    return wrapped(said, "  ")
+
+
+def wrapped(text: str, indent: str = "") -> str:
+    return textwrap.fill(text, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def rendered() -> str:
     macros = [find(name) for name in names() if not name.startswith("micro-")]
     micros = [find(name) for name in names() if name.startswith("micro-")]
-    head = ["does", "mix of one loop", "scale", "variables and defaults", "from"]
-    table = ["| name | " + " | ".join(head) + " |", "|" + " --- |" * 6, *map(row, micros)]
-    return "\n".join(["## Personalities", "", *map(section, macros), "## Single operations", "", *table, ""])
+    singles = ["## Single operations", "", *map(item, micros), ""]
+    return "\n".join(["## Personalities", "", *map(section, macros), *singles])
 
 
 def test_the_page_is_that_of_the_heads(root, golden):

@@ -20,6 +20,7 @@ HELPERS = {
         "_files",
         "_json",
         "_kept",
+        "_other",
         "_pictures",
         "_scratch",
         "_signals",

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from loadstone import Error, report
+from loadstone._files import distinct
 from loadstone.bundle import aside, write_bundle
 from loadstone.model import Model, fit
 from loadstone.report import distances
@@ -248,6 +249,55 @@ def test_two_evaluations_stay_apart(tmp_path, fitted):
     assert names == {"replay (disk)", "model (disk)", "replay (ssd)", "model (ssd)"}
 
 
+def test_runs_of_one_name_are_told_apart_by_the_rest_of_their_paths(tmp_path):
+    """The report named both ``run``, and drew them as repetitions of one run."""
+    paths = [tmp_path / f"{place}/2026/run.bundle" for place in ("ssd", "disk")]
+    for path in paths:
+        path.parent.mkdir(parents=True)
+        bundles.run(path, "model", 1)
+    found = report.build(report.collect([*paths, bundles.run(tmp_path / "other.bundle", "model", 3)]))
+    names = [t["name"] for t in figures(found)["throughput"].panels[0].traces if "name" in t]
+    assert names == ["ssd/2026/run", "disk/2026/run", "other"]
+
+
+def test_evaluations_of_one_name_are_told_apart(tmp_path, fitted):
+    """Their runs were taken for repetitions of one evaluation."""
+    for place in ("disk", "ssd"):
+        (tmp_path / place).mkdir()
+        bundles.evaluation(tmp_path / place / "evaluation", summary=bundles.SUMMARY, model=fitted)
+    found = report.build(report.collect([tmp_path / "disk/evaluation", tmp_path / "ssd/evaluation"]))
+    names = {t["name"] for t in figures(found)["throughput"].panels[0].traces if "name" in t}
+    places = ("disk/evaluation", "ssd/evaluation")
+    assert names == {f"{kind} ({place})" for kind in ("replay", "model") for place in places}
+    headings = [section.title for section in found.sections if "faithful" in section.title]
+    assert headings == [f"How faithful is the model? ({place})" for place in places]
+
+
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (["/a/x.bundle", "/b/y.bundle"], ["x", "y"]),
+        (["/a/run.bundle", "/b/run.bundle"], ["a/run", "b/run"]),
+        (["/run.bundle", "/b/run.bundle"], ["/run", "b/run"]),
+        (["/a/x.bundle", "/a/x"], ["x.bundle", "x"]),
+        (["/a/x.bundle", "/a/x.bundle", "/a/y"], ["x (1)", "x (2)", "y"]),
+        (["/a/c/x", "/b/c/x", "/b/d/x"], ["a/c/x", "b/c/x", "d/x"]),
+    ],
+)
+def test_names_are_the_shortest_ends_that_differ(paths, names):
+    assert distinct(paths, ".bundle") == names
+
+
+def test_models_of_one_name_are_compared_side_by_side(tmp_path, fitted, loadstone):
+    paths = [tmp_path / f"{day}/disk.mdh" for day in ("mon", "tue")]
+    for path, rate in zip(paths, (1, 2), strict=True):
+        path.parent.mkdir()
+        fitted.scaled(rate=rate).save(path)
+    head, requests, *_ = loadstone("model", "diff", *paths).stdout.splitlines()
+    assert head.split() == ["mon/disk.mdh", "tue/disk.mdh"]
+    assert requests.split() == ["requests", f"{fitted.requests:,}", f"{2 * fitted.requests:,}"]
+
+
 def test_last_step_is_as_long_as_it_lasted(tmp_path):
     """A run that ends inside an interval keeps its rate; the rest of a step is not taken for silence."""
     whole = bundles.outcome(1, 10)
@@ -359,7 +409,7 @@ def test_numbers_as_text():
         "12",
         "1,234,567",
         "0.5",
-        "1235",
+        "1,235",
         "123,457",
         "–",
     ]

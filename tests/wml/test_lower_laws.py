@@ -246,7 +246,7 @@ def test_documentation_has_all_types(root):
     page = (root / "docs/reference/filebench.md").read_text()
     for name, parameters in wml.CVARS.items():
         rows = page[page.index("### Variables") :].splitlines()
-        (row,) = [line for line in rows if re.match(rf"\| (`\w+`, )?`{name}`", line)]
+        (row,) = [line for line in rows if re.match(rf"- (`\w+`, )?`{name}`", line)]
         assert all(f"`{one}`" in row for one in parameters), name
 
 

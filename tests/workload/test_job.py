@@ -117,7 +117,7 @@ def test_what_goes_on_is_told(tmp_path, made):
 
 
 def test_what_fails_to_show_a_run_does_not_end_it(tmp_path):
-    job = loadstone.job("randread", "null:", RunOptions(duration=0.9, rate=500, size=MIB))
+    job = loadstone.job("randread", "null:", RunOptions(requests=450, rate=500, size=MIB))
     with pytest.warns(RuntimeWarning, match="showing the run failed: ZeroDivisionError"):
         found = loadstone.run(job, tmp_path / "b", progress=lambda live: 1 / 0)
     assert not found.partial and found.summary["requests"] == 450
@@ -160,7 +160,7 @@ def test_what_is_given_and_what_is_not():
     assert RunOptions().given() == {}
     assert RunOptions(variables={}, allow_destroy=[], cpus=[], maps={}, direct=False).given() == {}
     given = RunOptions(fill=False, verify={}, seed=0, size="1g", nice=0).given()
-    assert given == {"fill": False, "verify": {}, "seed": 0, "size": "1g", "nice": 0}
+    assert given == {"fill": False, "verify": {}, "seed": 0, "size": 1 << 30, "nice": 0}
 
 
 def test_every_option_is_a_field_of_some_kind_of_workload_and_written_once():
@@ -216,12 +216,34 @@ def test_words_of_fio_mean_the_same(words, like, loadstone, tmp_path):
         ("fadvise", "x", "must be one of: normal"),
         ("order", "x", "must be one of: none"),
         ("requests", -1, "out of range: use 0 or more"),
-        ("interval", 0, "is no length of an interval"),
+        ("interval", 0, "out of range: use 0.001 or more"),
         ("verify", "yes", "must be True or False"),
+        ("direct", "no", "must be True or False"),
+        ("fill", 1, "must be True or False"),
+        ("nice", 20, "out of range: use -20 to 19"),
+        ("depth", 1.5, "is no whole number"),
+        ("size", 0, "out of range: use 1 or more"),
+        ("size", "0x-ram", "is not a multiple of memory"),
+        ("dedupe", 0.5, "out of range: use 1 or more"),
+        ("compress", float("nan"), "out of range"),
+        ("cpus", [-1], "must be numbers of CPUs"),
     ],
 )
 def test_values_that_no_run_can_have_are_told_by_their_field(field, value, what):
     with pytest.raises(loadstone.OptionError, match=f"`{field}`: .*{what}") as caught:
+        loadstone.RunOptions(**{field: value})
+    assert caught.value.option == field
+
+
+FREE = {"maps", "variables", "reading", "allow_destroy", "content", "group", "log"}
+FREE |= {"verify_state", "verify_from"}
+"""Fields of any text, which the workload or the file system knows."""
+
+
+@pytest.mark.parametrize("field", [one.name for one in fields(loadstone.RunOptions) if one.name not in FREE])
+@pytest.mark.parametrize("value", ["1z", "4k:60,1z:40", "iops:1z", "2ms:1z", "zipf:1z", "nan", ""])
+def test_every_field_with_a_unit_or_choice_is_refused_when_it_is_made(field, value):
+    with pytest.raises(loadstone.OptionError, match=f"^`{field}`") as caught:
         loadstone.RunOptions(**{field: value})
     assert caught.value.option == field
 
@@ -232,6 +254,10 @@ def test_texts_mean_what_they_mean_on_the_command_line():
     )
     assert (options.duration, options.rate, options.memory_limit) == (0.5, 20_000, 1 << 30)
     assert (options.cpus, options.requests) == ([0, 2, 3], 5000)
+    options = loadstone.RunOptions(size="1m", think="none", compress="2.5", nice="-5", requests=1e3)
+    assert (options.size, options.think, options.compress) == (1 << 20, 0, 2.5)
+    assert (options.nice, repr(options.requests)) == (-5, "1000")
+    assert loadstone.RunOptions(size="2x-ram", bs="4k-64k").size == "2x-ram"
     assert loadstone.RunOptions(allow_destroy="/x").allow_destroy == ("/x",)
 
 

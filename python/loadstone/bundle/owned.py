@@ -77,7 +77,7 @@ def _run(fd: int, names: set[str], mount: tuple[int, int], where: str) -> None:
         for name in os.listdir(inner):
             told = f"{where}environment/{name}"
             if "host" not in _object(inner, name, f"{where}environment/") or not name.endswith(".json"):
-                raise _Foreign(f"{told} tells of no host")
+                raise _Foreign(f"{told} names no host")
 
 
 def _series(fd: int, names: set[str], mount: tuple[int, int]) -> None:

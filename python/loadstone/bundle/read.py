@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from loadstone._arrow import AsArrow
+from loadstone._other import what_it_is
 from loadstone.bundle import shown, table
 from loadstone.bundle.check import check_ops, check_summary, damaged, read_json, run_folder
 from loadstone.bundle.check import folder as inside
@@ -80,6 +81,8 @@ class Bundle:
         """Opens a bundle and checks that it is whole; ``Error`` says what is missing."""
         folder = Path(path)
         if not folder.is_dir():
+            if (what := what_it_is(os.fspath(path))) is not None:
+                raise Error(f"{folder}: {what}")
             raise Error(f"{folder}: is not a folder; a bundle is the folder in which a run kept its results")
         if (folder / "bundle.json").is_file():
             raise Error(f"{folder}: holds several runs; open one of its sub-folders, or read it as a Series")

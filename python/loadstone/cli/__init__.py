@@ -41,6 +41,7 @@ _ENDS = r"[\n<>\"'=]"
 
 _HINTS = {
     "compare": "loadstone report A B draws runs side by side; loadstone model diff compares models",
+    "describe": "loadstone trace describe, loadstone model show and loadstone dataset describe look at files",
     "diff": "loadstone report A B draws runs side by side; loadstone model diff compares models",
     "fio": "loadstone run JOB.fio --on DIR runs a job file",
     "fit": "It is loadstone model fit",

@@ -179,10 +179,27 @@ class Command(click.Command):
         return click.UsageError(f"No such option {written!r}.{hint}", ctx)
 
 
+_LOOKS = ("describe", "show", "info", "print", "inspect", "look")
+"""Commands that say what is in a file."""
+
+
 class Group(click.Group):
     """A group of such commands."""
 
     command_class = Command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Names what says the same here, as traces are described and models shown."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand:
+            same = [name for name in _LOOKS if name in self.commands] if args[0] in _LOOKS else []
+            if not same:
+                raise
+            hint = f"It is {ctx.command_path} {same[0]}"
+            raise click.UsageError(f"No such command {args[0]!r}. {hint}", ctx) from None
 
 
 def in_options(text: str, ctx: click.Context | None = None) -> str:

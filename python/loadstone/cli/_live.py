@@ -10,7 +10,7 @@ import sys
 import termios
 import tty
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +55,7 @@ class LiveView:
         self.title = visible(title, lines=False)
         self._history: deque[float] = deque(maxlen=_POINTS)
         self._second = 0
+        self._most = 0.0
         self._view: Live | None = None
         # Of the keyboard, if there is one.
         self._settings: list[Any] = []
@@ -125,10 +126,6 @@ class LiveView:
         """Draws; raises KeyboardInterrupt where q was pressed."""
         if self._view is None:
             return
-        second = int(live["elapsed_ns"] // 1_000_000_000)
-        if live["phase"] == "running" and second != self._second:
-            self._second = second
-            self._history.append(live["ops_per_s"])
         self._view.update(self.picture(live), refresh=True)
         if self._pressed() and not self._asked:
             self._asked = True
@@ -144,11 +141,21 @@ class LiveView:
             keys += read
         return b"q" in keys.lower()
 
+    def _remember(self, live: Mapping[str, Any]) -> None:
+        """Keeps a point for every second, and the largest rate of all that were shown."""
+        if live["phase"] != "running":
+            return
+        self._most = max(self._most, live["ops_per_s"])
+        if (second := int(live["elapsed_ns"] // 1_000_000_000)) != self._second:
+            self._second = second
+            self._history.append(live["ops_per_s"])
+
     def picture(self, live: Mapping[str, Any]) -> RenderableType:
         """Everything that is drawn, for one moment."""
         from rich.console import Group
         from rich.text import Text
 
+        self._remember(live)
         view = self._view
         unicode = view is None or view.console.encoding.lower().startswith("utf")
         width, height = view.console.size if view is not None else (100, 40)
@@ -156,7 +163,7 @@ class LiveView:
         if live["requests"] or live["phase"] == "running":
             # The largest value stands behind the bars.
             history = list(self._history)[-max(width - 35, 10) :]
-            parts += [_rates(live), Text(f"ops/s    {sparkline(history, unicode)}"), Text()]
+            parts += [_rates(live), Text(f"ops/s    {sparkline(history, self._most, unicode)}"), Text()]
             parts += [_percentiles(live), Text(), _kinds(live, max(height - 13, 3))]
         stop = "q or Ctrl-C" if self._settings else "Ctrl-C"
         asked = (
@@ -166,10 +173,8 @@ class LiveView:
         return Group(*parts)
 
 
-def sparkline(values: Any, unicode: bool = True) -> str:
-    """Values as bars of eight heights, from zero to the largest of them, which is told behind."""
-    numbers = list(values)
-    most = max(numbers, default=0.0)
+def sparkline(numbers: Sequence[float], most: float, unicode: bool = True) -> str:
+    """Values as bars of eight heights, from zero to ``most``, which stands behind them."""
     if most <= 0:
         return ""
     bars = _BARS if unicode else _PLAIN

@@ -12,13 +12,11 @@ from loadstone import _values
 from loadstone.cli._command import Command, in_options
 from loadstone.cli._model_many import show_shares
 from loadstone.cli._show import json_option, progress, show_json
-from loadstone.cli._types import FACTOR, SEED, TIME, Count, Share
+from loadstone.cli._types import FACTOR, FILE, SEED, TIME, Count, Share
 from loadstone.errors import Error, OptionError
 
 if TYPE_CHECKING:
     from loadstone.model import Histogram, Model
-
-_FILE = click.Path(dir_okay=False)
 
 
 def _wrote(
@@ -44,8 +42,8 @@ def _wrote(
 
 
 @click.command(cls=Command)
-@click.argument("model", type=_FILE)
-@click.option("-o", "--output", required=True, type=_FILE, help="The model file to write (.mdh).")
+@click.argument("model", type=FILE)
+@click.option("-o", "--output", required=True, type=FILE, help="The model file to write (.mdh).")
 @click.option(
     "--rate",
     type=FACTOR,
@@ -57,13 +55,13 @@ def _wrote(
     "--footprint",
     type=FACTOR,
     metavar="X",
-    help="Objects X times as large; what goes to new places lies farther apart.",
+    help="Objects X times as large; requests to new places are spread wider.",
 )
 @click.option(
     "--read-share",
     type=Share(0, 1, min_open=True, max_open=True),
     metavar="S",
-    help="Reads as a share of reads and writes, above 0 and below 1; the odds change alike at all times.",
+    help="Reads as a share of reads and writes, above 0 and below 1; one factor changes all odds.",
 )
 @click.option("--force", is_flag=True, help="Overwrite the output.")
 @json_option
@@ -87,8 +85,8 @@ def scale(model: str, output: str, force: bool, as_json: bool, **changes: float 
 
 
 @click.command(cls=Command)
-@click.argument("parts", nargs=-1, required=True, type=_FILE, metavar="MODEL...")
-@click.option("-o", "--output", required=True, type=_FILE, help="The model file to write (.mdh).")
+@click.argument("parts", nargs=-1, required=True, type=FILE, metavar="MODEL...")
+@click.option("-o", "--output", required=True, type=FILE, help="The model file to write (.mdh).")
 @click.option(
     "--shift",
     "shifts",
@@ -176,7 +174,7 @@ def _slice(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -
 
 
 @click.command(cls=Command)
-@click.argument("model", type=_FILE)
+@click.argument("model", type=FILE)
 @click.argument("dimensions", nargs=-1, metavar="[DIMENSION]...")
 @click.option(
     "--where",

@@ -13,10 +13,9 @@ from loadstone.cli._command import Command, Of
 from loadstone.cli._plugin import own_features, plugin_option
 from loadstone.cli._reading import reading_options
 from loadstone.cli._show import human_bytes, human_time, json_option, progress, show_json
-from loadstone.cli._types import SEED
+from loadstone.cli._types import FILE, SEED
 from loadstone.errors import Error
 
-_FILE = click.Path(dir_okay=False)
 _BAR = 20
 
 
@@ -57,14 +56,19 @@ def _number(value: float | None, unit: str) -> str:
     return human_bytes(value) if unit == "byte" else f"{number(value, 3)} {unit}".rstrip()
 
 
+_SEVERAL = {one: f"{one}s" for one in ("request", "block", "region", "rank", "object")}
+_SEVERAL["directory"] = "directories"
+"""Units that are counted, of several."""
+
+
 def show_distances(found: dict[str, Any]) -> None:
     """How far each dimension is apart, and all together."""
     width = max(len(row["dimension"]) for row in found["dimensions"])
-    click.echo(f"\n{'dimension':<{width}}  {'KS distance':>11}  {'Wasserstein':>12}  {'of the mean':>11}")
+    click.echo(f"\n{'dimension':<{width}}  {'KS distance':>11}  {'Wasserstein':>13}  {'of the mean':>11}")
     for row in found["dimensions"]:
         of_mean = "-" if row["of_mean"] is None else f"{row['of_mean']:.1%}"
-        moved = _number(row["wasserstein"], row["unit"])
-        click.echo(f"{row['dimension']:<{width}}  {row['ks']:>11.1%}  {moved:>12}  {of_mean:>11}")
+        moved = _number(row["wasserstein"], _SEVERAL.get(row["unit"], row["unit"]))
+        click.echo(f"{row['dimension']:<{width}}  {row['ks']:>11.1%}  {moved:>13}  {of_mean:>11}")
     joint = "not known, the dimensions or rules differ" if found["joint"] is None else f"{found['joint']:.1%}"
     click.echo(f"joint total variation: {joint}")
 
@@ -85,24 +89,24 @@ def show_check(found: dict[str, Any], sides: tuple[str, str] = ("trace", "drawn"
     rows.append(("footprint", *(human_bytes(found["footprint"][who]) for who in ("trace", "drawn"))))
     for lag in found["correlation"]["trace"]:
         values = (f"{found['correlation'][who][lag]:.3f}" for who in ("trace", "drawn"))
-        rows.append((f"gaps {lag} apart, correlation", *values))
+        rows.append((f"autocorrelation of gaps, lag {lag}", *values))
     for scale in found["dispersion"]["trace"]:
         values = (f"{found['dispersion'][who][scale]:,.1f}" for who in ("trace", "drawn"))
-        rows.append((f"arrivals in {scale:,} mean gaps, dispersion", *values))
+        rows.append((f"index of dispersion, {scale:,} mean gaps", *values))
     left = max(len(row[0]) for row in rows)
     for name, real, drawn in rows:
         click.echo(f"{name:<{left}}  {real:>12}  {drawn:>12}")
     told = [f"{name} {rms:.1%}" for name, rms in found["over_time"].items() if rms is not None]
-    click.echo(f"over time, RMS by hundredths: {', '.join(told) or 'too few requests'}")
+    click.echo(f"over time, RMS difference in 100 intervals: {', '.join(told) or 'too few requests'}")
     curves = found["miss_ratio"]
     how = "" if curves["exact"] else ", of sampled blocks"
     click.echo(
-        f"LRU miss ratio: {curves['mean']:.3f} apart on average, {curves['max']:.3f} at most "
+        f"LRU miss ratio differs by {curves['mean']:.3f} on average, {curves['max']:.3f} at most "
         f"({len(curves['sizes'])} cache sizes up to {human_bytes(curves['sizes'][-1])}{how})"
     )
     if found["policies"]:
         told = [f"{name} {one['mean']:.3f}, {one['max']:.3f}" for name, one in found["policies"].items()]
-        click.echo(f"other caches, the same: {'; '.join(told)} (8 sizes)")
+        click.echo(f"miss ratios of other caches, mean and largest difference: {'; '.join(told)} (8 sizes)")
     for size in (len(curves["sizes"]) * i // 8 for i in range(1, 8)):
         real, drawn = curves["trace"][size], curves["drawn"][size]
         bars = f"{'█' * round(_BAR * real):<{_BAR}}  {drawn:6.1%}  {'█' * round(_BAR * drawn)}"
@@ -110,10 +114,10 @@ def show_check(found: dict[str, Any], sides: tuple[str, str] = ("trace", "drawn"
 
 
 @click.command(cls=Command)
-@click.argument("model", type=_FILE)
+@click.argument("model", type=FILE)
 @click.argument("trace", nargs=-1, required=True, metavar="TRACE...")
 @click.option("--seed", type=SEED, default=1, show_default=True, help="Another one, other draws.")
-@click.option("--plot", type=_FILE, metavar="FILE", help="Draw the miss-ratio curves: .png, .svg or .pdf.")
+@click.option("--plot", type=FILE, metavar="FILE", help="Draw the miss-ratio curves: .png, .svg or .pdf.")
 @click.option("--force", cls=Of, of=("--plot",), is_flag=True, help="Overwrite the picture.")
 @plugin_option
 @reading_options

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
 
+from loadstone._files import distinct
 from loadstone._units import number as shown
 from loadstone.cli._command import Command
 from loadstone.cli._model_check import show_distances
 from loadstone.cli._show import human_bytes, human_time, json_option, show_json
-from loadstone.cli._types import Count
-
-_FILE = click.Path(dir_okay=False)
+from loadstone.cli._types import FILE, Count
 
 
 def show_shares(models: dict[str, dict[str, Any]]) -> None:
@@ -36,8 +34,8 @@ def show_shares(models: dict[str, dict[str, Any]]) -> None:
 
 
 @click.command(cls=Command)
-@click.argument("first", type=_FILE)
-@click.argument("second", type=_FILE)
+@click.argument("first", type=FILE)
+@click.argument("second", type=FILE)
 @json_option
 def diff(first: str, second: str, as_json: bool) -> None:
     """Say how two models differ: rates and mixes, and how far each dimension is apart.
@@ -54,18 +52,18 @@ def diff(first: str, second: str, as_json: bool) -> None:
     found = models.diff(models.Model.load(first), models.Model.load(second))
     if as_json:
         return show_json({"models": [first, second], **found})
-    show_shares({Path(first).name: found["first"], Path(second).name: found["second"]})
+    show_shares(dict(zip(distinct([first, second]), (found["first"], found["second"]), strict=True)))
     show_distances(found)
     if found["only"]:
         click.echo(f"only in one of them: {', '.join(found['only'])}")
 
 
 @click.command(cls=Command)
-@click.argument("known", nargs=-1, required=True, type=_FILE, metavar="MODEL...")
+@click.argument("known", nargs=-1, required=True, type=FILE, metavar="MODEL...")
 @click.option("--classes", type=Count(1), metavar="N", help="Number of classes [follows from the distances].")
 @click.option(
     "--like",
-    type=_FILE,
+    type=FILE,
     metavar="MODEL",
     help="Say which of the models, and which class, this one resembles.",
 )
@@ -101,8 +99,8 @@ def classify(known: tuple[str, ...], classes: int | None, like: str | None, as_j
         outside = min(
             (apart[i, j] for i in members for j in range(len(paths)) if j not in members), default=None
         )
-        beyond = "" if outside is None else f", the nearest other at {outside:.3f}"
-        click.echo(f"class {number + 1}: at most {inside:.3f} apart{beyond}")
+        beyond = "" if outside is None else f", {outside:.3f} to the nearest other class"
+        click.echo(f"class {number + 1}: distances up to {inside:.3f}{beyond}")
         for i in members:
             click.echo(f"  {paths[i]}")
     if near:

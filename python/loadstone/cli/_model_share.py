@@ -11,13 +11,11 @@ import click
 from loadstone.cli._command import Command
 from loadstone.cli._model_check import show_check
 from loadstone.cli._show import human_bytes, json_option, progress, show_json
-from loadstone.cli._types import Count, Number, Share
-
-_FILE = click.Path(dir_okay=False)
+from loadstone.cli._types import FILE, Count, Number, Share
 
 
 @click.command(cls=Command)
-@click.argument("model", type=_FILE)
+@click.argument("model", type=FILE)
 @click.option(
     "--to",
     "to",
@@ -25,7 +23,7 @@ _FILE = click.Path(dir_okay=False)
     metavar="TOOL",
     help="For which load generator: fio, filebench, iozone, that of a plugin, or FILE.py.",
 )
-@click.option("-o", "--output", required=True, type=_FILE, help="The file to write.")
+@click.option("-o", "--output", required=True, type=FILE, help="The file to write.")
 @click.option(
     "--on", "target", required=True, metavar="TARGET", help="File or device the exported load is to run on."
 )
@@ -83,13 +81,13 @@ def export(model: str, to: str, output: str, target: str, pieces: int, force: bo
     else:
         click.echo(exporters.UNMEASURED)
     if done.content is not None:
-        click.echo("what is left, against what the model draws:")
+        click.echo("the exported jobs, compared with what the model draws:")
         show_check(done.content, ("model", to))
 
 
 @click.command(cls=Command)
-@click.argument("model", type=_FILE)
-@click.option("-o", "--output", required=True, type=_FILE, help="The model file to write (.mdh).")
+@click.argument("model", type=FILE)
+@click.option("-o", "--output", required=True, type=FILE, help="The model file to write (.mdh).")
 @click.option(
     "--least",
     type=Count(1),
@@ -130,7 +128,7 @@ def publish(model: str, output: str, least: int, force: bool, as_json: bool) -> 
         f"exact values were seen fewer than {least:,} times"
     )
     if joined:
-        click.echo(f"  buckets that told numbers so rare were joined: {', '.join(joined)}")
+        click.echo(f"  buckets with fewer requests were joined: {', '.join(joined)}")
 
 
 def _hidden(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> tuple[int, int, list[str]]:
@@ -164,8 +162,8 @@ def show_chain(model: Any) -> None:
         f" and {formulas:,} formula{'s' * (formulas != 1)}" * bool(formulas)
     )
     click.echo(
-        f"  factored: {what} stand for {told['joint_cells']:,}; a request takes "
-        f"{told['lost_bits']:.2f} bits more to tell"
+        f"  factored: {what} stand for {told['joint_cells']:,}; coding a request "
+        f"takes {told['lost_bits']:.2f} bits more"
     )
     for link in links:
         given = ", ".join([*(["matrix"] if link["by_matrix"] else []), *link["given"]])
@@ -177,8 +175,8 @@ def show_chain(model: Any) -> None:
 
 
 @click.command(cls=Command)
-@click.argument("model", type=_FILE)
-@click.option("-o", "--output", required=True, type=_FILE, help="The model file to write (.mdh).")
+@click.argument("model", type=FILE)
+@click.option("-o", "--output", required=True, type=FILE, help="The model file to write (.mdh).")
 @click.option(
     "--cell-bits",
     type=Number(0, min_open=True),

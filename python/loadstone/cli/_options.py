@@ -222,7 +222,7 @@ _DECLARED: Mapping[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
         "cls": Of,
         "of": ("--dedupe", "--compress", "--content"),
         "type": SIZE,
-        "help": "Bytes of blocks that are alike, and compressible by themselves [4k].",
+        "help": "Size of blocks that deduplicate and compress by themselves [4k].",
     }),
     # Verification.
     "verify": (VERIFICATION, ("--verify",), {

@@ -28,7 +28,7 @@ class ShownSuite(Shown):
         super().__init__(job, given)
         if given["by"] and not given["out"]:
             raise click.UsageError(
-                f"--by: the table of {job.workload} tells nobody apart, but the bundle does; give --out"
+                f"--by: only the bundle of {job.workload} has threads and workers apart; give --out"
             )
 
     def __call__(self, summary: Mapping[str, Any]) -> None:

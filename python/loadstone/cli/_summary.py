@@ -204,9 +204,8 @@ def _reached(summary: Mapping[str, Any]) -> list[str]:
         share = one["fast"] / one["requests"] if one["requests"] else 0.0
         rate = one["requests"] / (one["window_ns"] / 1e9) if one["window_ns"] else 0.0
         lines.append(
-            f"depth: {one['depth']} {'found' if one['found'] else 'reached, not found'} by worker "
-            f"{one['worker']}, {share:.2%} of its last {one['requests']:,} requests in time, "
-            f"{rate:,.0f} ops/s"
+            f"latency target (worker {one['worker']}): {'met' if one['found'] else 'not met'} at depth "
+            f"{one['depth']}, by {share:.2%} of the last {one['requests']:,} requests, {rate:,.0f} ops/s"
         )
     return lines
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -11,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from loadstone import _values
+from loadstone._other import what_it_is
 from loadstone.errors import Error
 
 T = TypeVar("T")
@@ -35,6 +35,8 @@ class _Value(click.ParamType[T]):
 
 SIZE = _Value("size", _values.size)
 """Bytes, at least one."""
+TARGET_SIZE = _Value("size", _values.target_size)
+"""Bytes; or as text multiples of memory (``2x-ram``, ``0.5x-ram``), and several sizes (``64k,1m``)."""
 DURATION = _Value("duration", _values.duration)
 """Seconds, more than none."""
 TIME = _Value("duration", lambda text: _values.duration(text, zero=True))
@@ -43,7 +45,7 @@ RATE = _Value("rate", _values.rate)
 """So many per second, more than none."""
 FACTOR = _Value("factor", _values.factor)
 """A number above 0."""
-THINK = _Value("factor", lambda text: 0.0 if text == "none" else _values.factor(text))
+THINK = _Value("factor", _values.divisor)
 """What think times are divided by: a number above 0, or ``none``, which is 0."""
 CPUS = _Value("cpus", _values.cpus)
 """Numbers of CPUs."""
@@ -100,29 +102,6 @@ class Percent(Number):
     _read = staticmethod(_values.percentage)
 
 
-class TargetSize(click.ParamType["int | str"]):
-    """Bytes; or as text multiples of memory (``2x-ram``, ``0.5x-ram``), and several sizes (``64k,1m``)."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        """Bytes, or what is for whoever knows how much memory there is, or takes several."""
-        if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]
-        if value.strip().lower().endswith("x-ram"):
-            from loadstone.plan.surroundings import memory_share
-
-            if not memory_share(value):
-                self.fail(f"{value!r} is not a multiple of memory; write it like 2x-ram", param, ctx)
-            return value
-        parts = re.split("[,-]", value)
-        if len(parts) > 1 and all(parts):
-            for part in parts:
-                SIZE.convert(part, param, ctx)
-            return value
-        return SIZE.convert(value, param, ctx)
-
-
 class Alike(click.Choice[str]):
     """A choice that knows other tools' words for some of its own."""
 
@@ -134,9 +113,6 @@ class Alike(click.Choice[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The word that is meant."""
         return super().convert(self._alike.get(value, value), param, ctx)
-
-
-TARGET_SIZE = TargetSize()
 
 
 class Folder(click.Path):
@@ -152,6 +128,24 @@ class Folder(click.Path):
         if not os.path.isdir(found):
             self.fail(f"{os.fspath(value)!r} is no directory", param, ctx)
         return found
+
+
+class File(click.Path):
+    """A file, and not a directory; of a bundle it says which command takes it."""
+
+    def __init__(self, **attributes: Any) -> None:
+        """Takes what ``click.Path`` takes but what kinds of files are welcome."""
+        super().__init__(dir_okay=False, **attributes)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path."""
+        if os.path.isdir(value) and (what := what_it_is(os.fspath(value))) is not None:
+            self.fail(f"{os.fspath(value)}: {what}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+FILE = File()
+"""As text."""
 
 
 def once(param: str, names: Iterable[str]) -> None:

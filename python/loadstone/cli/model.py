@@ -18,10 +18,8 @@ from loadstone.cli._model_share import show_chain
 from loadstone.cli._plugin import features, own_features, plugin_option
 from loadstone.cli._reading import reading_options
 from loadstone.cli._show import counted, human_bytes, human_time, json_option, progress, show_json
-from loadstone.cli._types import DURATION, SEED, SIZE, Count, Number, Share, once
+from loadstone.cli._types import DURATION, FILE, SEED, SIZE, Count, Number, Share, once
 from loadstone.errors import Error
-
-_FILE = click.Path(dir_okay=False)
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -73,7 +71,7 @@ class _Fit(Command):
 
 @command.command(cls=_Fit)
 @click.argument("trace", nargs=-1, required=True, metavar="TRACE...")
-@click.option("-o", "--output", required=True, type=_FILE, help="The model file to write (.mdh).")
+@click.option("-o", "--output", required=True, type=FILE, help="The model file to write (.mdh).")
 @click.option("--force", is_flag=True, help="Overwrite the output.")
 @click.option(
     "--window",
@@ -423,9 +421,9 @@ def _show_phases(model: Any, most: int) -> None:
 
 
 @command.command()
-@click.argument("model", type=_FILE)
+@click.argument("model", type=FILE)
 @click.option("--rows", type=Count(2), default=12, show_default=True, help="Most rows of a list.")
-@click.option("--plot", type=_FILE, metavar="FILE", help="Draw it: .png, .svg or .pdf.")
+@click.option("--plot", type=FILE, metavar="FILE", help="Draw it: .png, .svg or .pdf.")
 @click.option("--force", cls=Of, of=("--plot",), is_flag=True, help="Overwrite the picture.")
 @json_option
 def show(model: str, rows: int, plot: str | None, force: bool, as_json: bool) -> None:
@@ -480,8 +478,8 @@ def show(model: str, rows: int, plot: str | None, force: bool, as_json: bool) ->
 
 
 @command.command()
-@click.argument("model", type=_FILE)
-@click.option("-o", "--output", required=True, type=_FILE, help="The picture: .png, .svg or .pdf.")
+@click.argument("model", type=FILE)
+@click.option("-o", "--output", required=True, type=FILE, help="The picture: .png, .svg or .pdf.")
 @click.option(
     "--over",
     "dimensions",
@@ -526,8 +524,8 @@ def plot(
 
 
 @command.command()
-@click.argument("model", type=_FILE)
-@click.option("-o", "--output", required=True, type=_FILE, help="The trace to write (Parquet).")
+@click.argument("model", type=FILE)
+@click.option("-o", "--output", required=True, type=FILE, help="The trace to write (Parquet).")
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Another one, other draws.")
 @click.option("--force", is_flag=True, help="Overwrite the output.")
 @json_option

@@ -70,7 +70,7 @@ def command(workload: str | None, listing: bool, source: bool, **given: Any) -> 
     """
     import loadstone
     from loadstone.cli._perform import perform
-    from loadstone.plan.kinds import refuse_others, what_it_is
+    from loadstone.plan.kinds import no_workload, refuse_others
     from loadstone.workload.jobs import known_kind
 
     if listing:
@@ -82,7 +82,7 @@ def command(workload: str | None, listing: bool, source: bool, **given: Any) -> 
         raise click.UsageError("Missing argument 'WORKLOAD'; --list names those that need no file")
     kind = known_kind(workload)
     if kind == "trace":
-        raise loadstone.Error(f"{workload}: {what_it_is(workload)}")
+        raise loadstone.Error(f"{workload}: {no_workload(workload)}")
     asked = run_options(given)
     refuse_others(kind, workload, [*asked.given(), *(["source"] if source else [])])
     if source:

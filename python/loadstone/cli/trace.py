@@ -15,11 +15,10 @@ from loadstone.cli._command import Group, Of, in_options
 from loadstone.cli._reading import reading_options
 from loadstone.cli._show import console as _show_console
 from loadstone.cli._show import human_bytes, human_time, json_option, plain_console, progress, show_json
-from loadstone.cli._types import DURATION, SEED, TIME, Count, Share
+from loadstone.cli._types import DURATION, FILE, SEED, TIME, Count, Share
 
 _traces = click.argument("trace", nargs=-1, required=True, metavar="TRACE...")
-_FILE = click.Path(dir_okay=False)
-_output = click.option("-o", "--output", required=True, type=_FILE, help="The Parquet file to write.")
+_output = click.option("-o", "--output", required=True, type=FILE, help="The Parquet file to write.")
 _force = click.option("--force", is_flag=True, help="Overwrite the output.")
 _LEVELS = Count(1, 22)
 _level = click.option("--level", type=_LEVELS, help="zstd's level, of Parquet; default 9.")
@@ -94,7 +93,7 @@ def _show_notes(info: dict[str, Any]) -> None:
 
 @command.command()
 @_traces
-@click.option("-o", "--output", required=True, type=_FILE, help="The file to write.")
+@click.option("-o", "--output", required=True, type=FILE, help="The file to write.")
 @click.option("--to", metavar="NAME", help="Format to write; else the ending of the output decides.")
 @_force
 @_level
@@ -191,7 +190,7 @@ def formats(as_json: bool) -> None:
 
 @command.command()
 @_traces
-@click.option("--plot", type=_FILE, metavar="FILE", help="Draw it: .png, .svg or .pdf.")
+@click.option("--plot", type=FILE, metavar="FILE", help="Draw it: .png, .svg or .pdf.")
 @click.option("--force", cls=Of, of=("--plot",), is_flag=True, help="Overwrite the picture.")
 @reading_options
 @json_option
@@ -351,7 +350,7 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
     popularity = found["popularity"]
     if popularity:
         top, more = f"{popularity['top_1_percent']:.1%}", f"{popularity['top_10_percent']:.1%}"
-        regions = f"{popularity['regions']:,} touched regions of {human_bytes(popularity['region_bytes'])}"
+        regions = f"{popularity['regions']:,} regions of {human_bytes(popularity['region_bytes'])}"
         facts.append(("popularity", f"{top} of the requests go to 1 %, {more} to 10 % of the {regions}"))
     if found["common_sizes"]:
         sizes = [f"{human_bytes(s)} {n / found['requests']:.1%}" for s, n in found["common_sizes"][:4]]

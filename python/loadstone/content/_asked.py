@@ -54,7 +54,7 @@ def of_options(
             raise OptionError(
                 "content",
                 kind,
-                "a dataset says itself what is alike and compressible; leave out "
+                "a dataset has its own duplicates and compressibility; leave out "
                 "`dedupe`, `compress` and `dedupe_unit`",
             )
         return _of_dataset(kind)

@@ -7,6 +7,7 @@ import os
 from typing import Any, TypedDict, cast
 
 from loadstone import _core
+from loadstone._other import wanted
 from loadstone._text import refuse_no_text
 from loadstone.dataset._laws import DEPTHS, Laws, laws, within
 from loadstone.dataset._mutate import Mutator, asked, find_mutator
@@ -203,5 +204,7 @@ def _made(
     limit = int(SHARE_OF_MEMORY * there) if memory_limit is None else memory_limit
     options = {"scale": 1.0, "memory": limit, **given}
     refuse_no_text(options)
-    made = _core.dataset_create(json.dumps(options), os.fspath(output), force, ask, progress)
+    read = {kind: [given[kind]] if kind in given else [] for kind in ("profile", "series")}
+    with wanted("profile", *read["profile"]), wanted("series", *read["series"]):
+        made = _core.dataset_create(json.dumps(options), os.fspath(output), force, ask, progress)
     return cast(Created, json.loads(made))

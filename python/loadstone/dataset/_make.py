@@ -10,6 +10,7 @@ from typing import Literal, TypedDict, cast
 
 from loadstone import _core
 from loadstone._files import is_part
+from loadstone._other import wanted
 from loadstone.dataset._scan import Chunking, Path, Progress, Snapshot, describe
 from loadstone.errors import Error, OptionError
 
@@ -84,7 +85,8 @@ def profile(series: Path, output: Path | None = None, *, runs: bool = True, forc
     series cannot be read, or ``output`` exists and ``force`` is not set.
     """
     out = None if output is None else os.fspath(output)
-    return cast(Profiled, json.loads(_core.dataset_profile(os.fspath(series), out, runs, force)))
+    with wanted("series", series):
+        return cast(Profiled, json.loads(_core.dataset_profile(os.fspath(series), out, runs, force)))
 
 
 def run_lengths(series: Path) -> list[RunLengths]:
@@ -93,7 +95,8 @@ def run_lengths(series: Path) -> list[RunLengths]:
     What is stored in containers or extents is found in such runs (section 4.5.1). Raises ``DatasetError``
     where the series cannot be read.
     """
-    told = json.loads(_core.dataset_runs(os.fspath(series)))
+    with wanted("series", series):
+        told = json.loads(_core.dataset_runs(os.fspath(series)))
     return [
         {
             "fresh": {int(length): runs for length, runs in one["fresh"].items()},
@@ -105,7 +108,8 @@ def run_lengths(series: Path) -> list[RunLengths]:
 
 def describe_profile(path: Path) -> Profiled:
     """What a profile in a file has. Raises ``DatasetError`` where it cannot be read or is damaged."""
-    return cast(Profiled, json.loads(_core.dataset_load_profile(os.fspath(path))))
+    with wanted("profile", path):
+        return cast(Profiled, json.loads(_core.dataset_load_profile(os.fspath(path))))
 
 
 def write(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from loadstone.dataset._scan import Path
-from loadstone.dataset._verify import Parameter, Verified
+from loadstone.dataset._verify import VERDICTS, Parameter, Verified
 
 if TYPE_CHECKING:
     from loadstone.report.figure import Figure, Panel
@@ -52,9 +52,13 @@ def build(found: Verified, title: str | None, source: str) -> Page:
     told = found["snapshots"]
     far = [one for one in found["parameters"] if not one["ok"]]
     conclusion = (
-        f"Counts of 1,000 and more, and ratios, are {found['worst_percent']:.2f} % off at most; counts after "
-        f"the last snapshot {found['mean_percent']:.2f} % on average. "
-        + (f"{len(far)} parameters are off by more than was allowed." if far else "Nothing is off too far.")
+        f"Ratios, and counts of 1,000 or more, differ by {found['worst_percent']:.2f} % at most; counts "
+        f"after the last snapshot {found['mean_percent']:.2f} % on average. "
+        + (
+            f"{len(far)} parameters differ by more than the tolerance."
+            if far
+            else "All are within the tolerance."
+        )
     )
     warnings = [
         f"{one['path']}: {one['unreadable']:,} files could not be read, {one['vanished']:,} vanished, "
@@ -63,7 +67,7 @@ def build(found: Verified, title: str | None, source: str) -> Page:
         if one["unreadable"] or one["vanished"] or one["changed"]
     ]
     if told["asked"] != told["achieved"]:
-        warnings.append(f"{told['asked']} snapshots were asked for, and {told['achieved']} are there.")
+        warnings.append(f"{told['asked']} snapshots were expected, and {told['achieved']} were found.")
     series = [
         figure
         for figure in (_counts(found), _shares(found), _distributions(found), _chunk_sizes(found))
@@ -91,16 +95,16 @@ def _table(found: Verified) -> Any:
     rows = []
     for one in found["parameters"]:
         if one["snapshot"] in (None, last) or not one["ok"]:
-            verdict = "too far" if not one["ok"] else "near" if one["judged"] else "told"
+            verdict = VERDICTS[one["judged"], one["ok"]]
             snapshot = "" if one["snapshot"] is None else str(one["snapshot"])
             numbers = (one["asked"], one["achieved"], one["error_percent"])
             cells = [one["name"], snapshot, *(cell_text(number) for number in numbers), verdict]
             rows.append(Row(cells, "bad" if not one["ok"] else ""))
     note = (
-        "After the last snapshot, of the series, and whatever is too far off before. Off: percent of counts "
+        "After the last snapshot, of the series, and what differs before. Difference: percent of counts "
         "and ratios, percentage points of shares, distance of distributions in percent."
     )
-    heads = ["parameter", "snapshot", "asked", "achieved", "off %", "verdict"]
+    heads = ["parameter", "snapshot", "expected", "found", "difference %", "verdict"]
     return Table(heads, rows, note=note, text=(0, 5), toned=5)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NotRequired, TypedDict, cast
 
 from loadstone import _core, _values
+from loadstone._other import wanted
 from loadstone.errors import Error, OptionError
 
 Path = str | os.PathLike[str]
@@ -148,7 +149,9 @@ def scan(
     """
     paths = [path] if isinstance(path, (str, os.PathLike)) else path
     options = _options(chunking, bits, compress, key, threads, strip=strip, settled=settled)
-    found = _core.dataset_scan([os.fspath(one) for one in paths], options, os.fspath(output), force, progress)
+    names = [os.fspath(one) for one in paths]
+    with wanted("snapshot", *names):
+        found = _core.dataset_scan(names, options, os.fspath(output), force, progress)
     return cast(Described, json.loads(found))
 
 
@@ -219,7 +222,8 @@ def describe(path: Path) -> Described:
 
     Raises ``DatasetError`` where it cannot be read or is damaged.
     """
-    return cast(Described, json.loads(_core.dataset_describe(os.fspath(path))))
+    with wanted("series", path):
+        return cast(Described, json.loads(_core.dataset_describe(os.fspath(path))))
 
 
 def parse_chunking(text: str) -> Chunking:

@@ -25,12 +25,14 @@ TRANSITIONS = ("n", "nm", "nu", "nd", "mu", "md", "mm", "um", "ud", "uu", "dn", 
 """In the order of table 4.2 of the thesis."""
 PATTERNS = ("B", "E", "M", "BE", "BM", "ME", "BEM")
 CHUNK_SIZES = tuple(size << 10 for size in (4, 8, 16, 32, 64, 128))
-"""Bytes of fixed blocks, and of chunks on average, that dedup ratios are told for."""
+"""Bytes of fixed blocks, and of chunks on average, that dedup ratios are shown for."""
 CODECS = ("zstd", "lz4", "zlib")
 _RATIOS = ("dedup_ratio", "compress_ratio")
 _DISTRIBUTIONS = ("depths", "sizes", "types")
 UNFINISHED = ".loadstone-unfinished"
 """The mark of a directory that is being written."""
+VERDICTS = {(True, True): "ok", (True, False): "differs", (False, True): "not compared"}
+"""What is said of a parameter, by whether it is compared and whether it is near enough."""
 _NUMBERED = re.compile(r"(\d{3,})(\.tar|\.hash)?")
 _PIECE = 128 << 10
 _SAMPLE = 64 << 20
@@ -95,9 +97,10 @@ def verify(
     ``against``: the real snapshots, named alike; without a profile everything is compared with them. Only
     content says how it deduplicates in chunks of other sizes than a profile's, and what codecs make of
     it: so dedup ratios for blocks and chunks (FastCDC) of ``chunk_sizes`` bytes have something to be
-    compared with only where ``against`` is given, and are told otherwise. The ratios of zstd at level 1,
+    compared with only where ``against`` is given, and are shown otherwise. The ratios of zstd at level 1,
     lz4 and zlib at level 6 in pieces of a chunk's size and of 128 KiB (of snapshots that are directories)
-    are only told: each chunk has one compressibility.
+    are only shown: each chunk has one compressibility. Where both have different numbers of snapshots, the
+    first of them are compared.
 
     ``tolerance``: percent that counts and ratios may be off at each snapshot; shares of files may be off by
     half as many percentage points, and distributions of few files by what chance does to them. Raises
@@ -135,6 +138,10 @@ def verify(
         how = text_of(asked["chunking"])
         series, told = scanned(found, "found.fst", how, asked["codec"] is not None)
         compared = compare(asked, profile(series), tolerance=tolerance)
+        if real is not None:
+            # Of the snapshots that both have.
+            both = compared["snapshots"]["compared"]
+            found, real = found[:both], real[:both]
         ratios: list[Parameter] = []
         for size in chunk_sizes:
             for kind, chunking in (

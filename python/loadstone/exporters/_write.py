@@ -35,7 +35,7 @@ GROUP = "loadstone.exporters"
 MADE = "Made by Loadstone from"
 """How the comment on top of a file begins."""
 
-UNMEASURED = "What is lost was not measured: the exporter tells no jobs (load.jobs)."
+UNMEASURED = "What is lost was not measured: the exporter returns no jobs (load.jobs)."
 """Said where nothing can be played through."""
 
 PLAYED = 2_000_000

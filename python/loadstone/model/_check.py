@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from loadstone import _core
+from loadstone._other import wanted
 from loadstone._text import one_line
 from loadstone.errors import Error
 from loadstone.model._fiolog import gathered
@@ -148,7 +149,7 @@ def portrait(
     if trace is None:
         return Portrait.of(_core.portrait_drawn(model._core, seed, progress))
     opened = options_json(**(options or Options()))
-    with gathered(paths_list(trace)) as paths:
+    with wanted("trace", *paths_list(trace)), gathered(paths_list(trace)) as paths:
         layer = json.loads(_core.TraceReader(paths, opened).info())["layer"]
         _alike(model, "blocks" if layer == "block" else "files")
         return Portrait.of(_core.portrait_trace(model._core, paths, opened, progress))

@@ -59,9 +59,9 @@ def _write(names: Sequence[str], out: str) -> None:
         except OSError as error:
             raise Error(f"{name}: {error.strerror}") from None
         if rows.shape[1] != 6:
-            raise Error(f"{name}: tells no offsets of requests; let fio write it with log_offset=1")
+            raise Error(f"{name}: has no offsets of requests; let fio write it with log_offset=1")
         if (rows[:, 2] > 1).any():
-            raise Error(f"{name}: has discards, which are not gathered; leave its job out")
+            raise Error(f"{name}: has discards, which cannot be compared; leave its job out")
         tables.append(rows)
     rows = np.concatenate(tables)
     # A request is logged when it is done.

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from loadstone import _core
+from loadstone._other import wanted
 from loadstone.errors import Error
 from loadstone.trace import Options, Path
 from loadstone.trace.options import Paths, Progress, options_json, paths_list
@@ -98,9 +99,23 @@ class Tally(TypedDict):
 class Model:
     """Multi-dimensional histograms of a trace, by phase."""
 
-    def __init__(self, core: Any) -> None:
+    def __init__(self, core: Any, path: str | None = None) -> None:
         """Wraps what the core made; use :func:`fit` or :meth:`load`."""
         self._core = core
+        self.path = path
+        """The file that it was read from or saved to last."""
+
+    def __repr__(self) -> str:
+        """``<Model x.mdh: 1,000 block requests in 2.5 s, 400 requests/s, 30.0% reads, 52 KiB on disk>``."""
+        from loadstone.model import _shown
+
+        return f"<{type(self).__name__} {_shown.line(self)}>"
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        from loadstone.model import _shown
+
+        return _shown.html(self)
 
     @cached_property
     def header(self) -> dict[str, Any]:
@@ -115,11 +130,13 @@ class Model:
         Raises ``TraceError`` where it cannot be opened, and ``ModelError`` where it is damaged or of a newer
         format.
         """
-        return Model(_core.Model.load(os.fspath(path)))
+        with wanted("model", path):
+            return Model(_core.Model.load(os.fspath(path)), os.fspath(path))
 
     def save(self, path: Path, *, force: bool = False) -> None:
         """Writes the model; the file appears only when it is whole, and replaces one by ``force``."""
         self._core.save(os.fspath(path), force)
+        self.path = os.fspath(path)
 
     def published(self, *, least: int = LEAST) -> Model:
         """The model without what could identify its origin.
@@ -141,14 +158,14 @@ class Model:
         mean = self.requests / max(len(full), 1)
         if mean < _FEW:
             return (
-                f"windows of {self.window:.3g} s have {mean:.1f} requests on average, so the model tells "
+                f"windows of {self.window:.3g} s have {mean:.1f} requests on average, so the model shows "
                 "when single requests were made; a longer `window` has more"
             )
         of_matrices = [matrix["requests"] for matrix in self.matrices()]
         if self.requests / max(len(of_matrices), 1) < least:
             mean = self.requests / len(of_matrices)
             return (
-                f"{len(of_matrices):,} matrices have {mean:.1f} requests on average, so the model tells "
+                f"{len(of_matrices):,} matrices have {mean:.1f} requests on average, so the model shows "
                 "what single requests were like; `group` and `threshold` make fewer"
             )
         return None
@@ -511,7 +528,7 @@ def fit(
             raise Error(f"{name}: with merge none nothing is compared; leave out one of the two")
     if far is not None and offset_rule in ("jump", "region"):
         raise Error(f"far: with offset_rule {offset_rule} no jump is near or far; leave out one of the two")
-    opened = options_json(**(trace or Options()))
+    names, opened = paths_list(paths), options_json(**(trace or Options()))
     dimensions, without = list(dimensions), list(without)
     asked: dict[str, Any] = {
         "window_ns": None if window is None else round(window * 1e9),
@@ -537,7 +554,8 @@ def fit(
     }
     placed = [name for name, value in of_blocks.items() if value is not None]
     if small or placed:
-        layer = json.loads(_core.TraceReader(paths_list(paths), opened).info())["layer"]
+        with wanted("trace", *names):
+            layer = json.loads(_core.TraceReader(names, opened).info())["layer"]
         if placed and layer != "block":
             raise Error(
                 f"{placed[0]}: says where requests of block traces go, and this trace is of files; "
@@ -549,10 +567,10 @@ def fit(
 
         find_features(asked["dimensions"])
     plain = json.dumps({name: value for name, value in asked.items() if value is not None})
-    fitted = Model(_core.model_fit(paths_list(paths), opened, plain, progress))
+    with wanted("trace", *names):
+        fitted = Model(_core.model_fit(names, opened, plain, progress))
     if think and fitted.marginal("think").none.all():
         raise Error(
-            f"{paths_list(paths)[0]}: no request waited for another, or it has no latencies that tell; "
-            "fit without `think`"
+            f"{names[0]}: no request waited for another, or its latencies show none; fit without `think`"
         )
     return fitted

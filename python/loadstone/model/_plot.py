@@ -221,6 +221,6 @@ def picture(found: dict[str, Any], out: Path, *, force: bool = False, title_text
         axes.set_xlabel("size of an LRU cache", fontsize=9)
         axes.set_ylabel("miss ratio of 4 KiB blocks", fontsize=9)
         axes.legend(fontsize=8)
-    off = f"{curves['mean']:.3f} apart on average, {curves['max']:.3f} at most"
+    off = f"miss ratios differ by {curves['mean']:.3f} on average, {curves['max']:.3f} at most"
     figure.suptitle(f"{_pictures.plain(title_text)}: {off}" if title_text else off, fontsize=11)
     save_figure(figure, path, force)

@@ -104,6 +104,16 @@ def _state_text(value: int) -> str:
     return f"{kind}, {there}, after {OPS.get(op, str(op))}{' (second)' if value & 8 else ''}"
 
 
+def new_objects(model: Model) -> dict[int, int]:
+    """How many objects of each kind a model of files makes up: 0 files, 1 directories, 2 symbolic links."""
+    state = model.marginal("state")
+    found: dict[int, int] = {}
+    for value, count in zip(state.first.tolist(), state.counts.tolist(), strict=True):
+        if value >> 4 == _NEW:
+            found[value & 3] = found.get(value & 3, 0) + count
+    return found
+
+
 def bucket_text(model: Model, dimension: str, first: int, last: int) -> str:
     """A bucket as people read it: one number, or a range."""
     text = value_text(model, dimension, first)

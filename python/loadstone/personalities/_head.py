@@ -86,7 +86,7 @@ def read_head(path: Path) -> Personality:
         raise Error(f"{path}: its head has no {missing[0]}")
     defaults = {match[1]: match[2] for match in map(_SET.fullmatch, text.splitlines()) if match}
     if unknown := told.keys() - defaults:
-        raise Error(f"{path}: its head tells of ${sorted(unknown)[0]}, which the script does not set")
+        raise Error(f"{path}: its head names ${sorted(unknown)[0]}, which the script does not set")
     return Personality(
         name=title[1],
         title=title[2],

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from loadstone import _core
 from loadstone._files import absolute
+from loadstone._other import wanted
 from loadstone.errors import Error
-from loadstone.plan.kinds import kind_of
 from loadstone.trace import Options
 from loadstone.trace.options import options_json
 
@@ -22,7 +22,9 @@ def reading_of(options: Options | None) -> dict[str, Any]:
         return {}
     for name in ("dependencies", "threads"):
         if options.get(name) is not None:
-            raise Error(f"{name}: is not for replays; leave it out (order and within tell of dependencies)")
+            raise Error(
+                f"{name}: is not for replays; leave it out (`order` and `within` choose dependencies)"
+            )
     reading: dict[str, Any] = json.loads(options_json(**options))
     if "temp_dir" in reading:
         reading["temp_dir"] = absolute(reading["temp_dir"])
@@ -33,14 +35,13 @@ def look(
     kind: Literal["trace", "model"], path: str, reading: Mapping[str, Any] | None = None, *, ops: bool = False
 ) -> dict[str, Any]:
     """Facts of a trace or model; ``reading``: as a plan says how a trace is read."""
-    if kind == "trace" and kind_of(path) == "model":
-        raise Error(f"{path}: is a model; loadstone run runs it")
     try:
         stat = os.stat(path)
         version = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
     except OSError:
         version = None
-    found: dict[str, Any] = json.loads(_looked(kind, path, json.dumps(reading or {}), ops, version))
+    with wanted(kind, path):
+        found: dict[str, Any] = json.loads(_looked(kind, path, json.dumps(reading or {}), ops, version))
     return found
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from loadstone.errors import Error, OptionError
+from loadstone._other import is_job_file, parquet_footer, what_it_is
+from loadstone.errors import OptionError
 
 Kind = Literal["trace", "model", "plan", "script", "jobs", "benchmark", "suite", "name"]
 """Of what is run or replayed; a name is that of a uniform load."""
@@ -32,8 +32,6 @@ _ENDINGS: Mapping[str, Kind] = {
     ".job": "jobs",
     ".ini": "jobs",
 }
-# A footer is read as a whole only up to this: no file that is worth a run has a larger one.
-_FOOTER = 1 << 28
 
 _CONTENT = frozenset({"content", "dedupe", "compress", "dedupe_unit"})
 _VERIFY = frozenset({"verify", "verify_unit", "verify_state", "verify_from"})
@@ -160,7 +158,7 @@ def kind_of(workload: str) -> Kind | None:
         with open(workload, "rb") as file:
             head = file.read(4096)
             if head[:4] == b"PAR1":
-                return "model" if b"loadstone.model" in _footer(file.fileno()) else "trace"
+                return "model" if b"loadstone.model" in parquet_footer(file.fileno()) else "trace"
     except OSError:
         return ending
     if ending is not None:
@@ -168,38 +166,16 @@ def kind_of(workload: str) -> Kind | None:
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text[:1] == b"{" and b'"version"' in text:
         return "plan"
-    lines = [line.strip() for line in text.splitlines()]
-    first = next((line for line in lines if line and line[:1] not in b";#"), b"")
-    if re.fullmatch(rb"\[[^\[\]]+\]", first):
+    if is_job_file(text):
         return "jobs"
     return None
 
 
-def _footer(file: int) -> bytes:
-    """The metadata of a Parquet file, as they stand at its end."""
-    size = os.fstat(file).st_size
-    length = int.from_bytes(os.pread(file, 4, max(0, size - 8)), "little")
-    return os.pread(file, length, size - 8 - length) if length <= min(size - 8, _FOOTER) else b""
-
-
-def trace_format(path: str) -> str | None:
-    """The format of a trace, which its content tells; None: it is none, or not told by its content."""
-    import json
-
-    from loadstone import _core
-
-    try:
-        found: str = json.loads(_core.TraceReader([path], "{}").info())["format"]
-    except Error:
-        return None
-    return found
-
-
-def what_it_is(path: str) -> str:
+def no_workload(path: str) -> str:
     """What a file is that cannot be run, and what to do with it."""
+    if (what := what_it_is(path)) is not None:
+        return what
     if not os.path.isfile(path):
         return "is no file; name a model, a plan, a script, a job file or a benchmark (loadstone run --list)"
-    if (format := trace_format(path)) is not None:
-        return f"is a trace ({format}); loadstone replay runs it, loadstone model fit makes a model of it"
     what = "is neither a model, a plan, a script of Filebench (.f, .prof) nor a job file of fio (.fio)"
-    return f"{what}, and no trace of a format that is told by its content"
+    return f"{what}, and no trace of a format that its content shows"

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from loadstone import _core, _values
 from loadstone.errors import Error, OptionError
+from loadstone.plan.offsets import skew_of
+from loadstone.plan.steering import latency_target_of, steady_of
 
 if TYPE_CHECKING:
     from loadstone.content import Content
@@ -45,13 +47,29 @@ _TEXTS: Mapping[str, Callable[[str], Any]] = {
     **dict.fromkeys(("duration", "interval", "within"), _values.duration),
     **dict.fromkeys(("memory_limit", "dedupe_unit", "verify_unit"), _values.size),
     **dict.fromkeys(("depth", "requests"), _values.count),
+    **dict.fromkeys(("dedupe", "compress"), _values.number),
+    "size": _values.target_size,
     "rate": _values.rate,
     "seed": _values.seed,
+    "think": _values.divisor,
+    "nice": lambda text: _values.count(text, -20, 19),
     "cpus": _values.cpus,
 }
 """Fields that may be texts as on the command line, and how these are read."""
-_LEAST = {"duration": 0, "requests": 0, "seed": 0, "within": 0, "rate": 0, "depth": 1, "memory_limit": 1}
-"""Least numbers of some of them."""
+_RANGES: Mapping[str, tuple[float, float]] = {
+    **dict.fromkeys(("duration", "within", "rate", "think"), (0, float("inf"))),
+    **dict.fromkeys(("requests", "seed"), (0, _values.MOST_SEED)),
+    **dict.fromkeys(("size", "memory_limit", "dedupe_unit", "verify_unit"), (1, _values.MOST)),
+    **dict.fromkeys(("dedupe", "compress"), (1, float("inf"))),
+    "interval": (0.001, float("inf")),
+    "depth": (1, _values.MOST),
+    "nice": (-20, 19),
+}
+"""Least and greatest numbers."""
+_WHOLE = ("size", "depth", "requests", "seed", "memory_limit", "dedupe_unit", "verify_unit", "nice")
+"""Fields that are whole numbers."""
+_FLAGS = ("direct", "rebase", "sweep", "allow_system", "fill", "draw_first")
+"""Fields that are True or False; the last two may be None."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,17 +224,34 @@ class RunOptions:
         for name, choices in _CHOICES.items():
             if (value := getattr(self, name)) is not None and value not in choices:
                 raise OptionError(name, None, f"{value!r} must be one of: {', '.join(choices)}")
-        for name, least in _LEAST.items():
-            if (value := getattr(self, name)) is not None and not least <= value < float("inf"):
-                raise OptionError(name, None, f"{value} is out of range: use {least} or more")
-        if self.interval is not None and not 0.001 <= self.interval < float("inf"):
-            raise OptionError(
-                "interval", None, f"{self.interval} is no length of an interval: use 0.001 s or more"
-            )
+        for name in _FLAGS:
+            if not isinstance(value := getattr(self, name), bool) and (
+                value is not None or name in _FLAGS[:4]
+            ):
+                raise OptionError(name, None, f"{value!r} must be True or False")
+        for name, (least, most) in _RANGES.items():
+            self._check_number(name, least, most)
+        for name, check in _LAWS.items():
+            if (value := getattr(self, name)) is not None:
+                check(value)
+        if not all(isinstance(one, int) and 0 <= one < _values.MOST_CPUS for one in self.cpus):
+            raise OptionError("cpus", None, f"{self.cpus!r} must be numbers of CPUs, as in [0, 2, 3]")
         if isinstance(self.allow_destroy, str | os.PathLike):
             object.__setattr__(self, "allow_destroy", (self.allow_destroy,))
         if not isinstance(self.verify, bool | Mapping):
             raise OptionError("verify", None, f"{self.verify!r} must be True or False")
+
+    def _check_number(self, name: str, least: float, most: float) -> None:
+        value = getattr(self, name)
+        if value is None or isinstance(value, str):
+            return
+        if not least <= value <= most or value == float("inf"):
+            bound = f"{least:g} or more" if most >= _values.MOST else f"{least:g} to {most:g}"
+            raise OptionError(name, None, f"{value} is out of range: use {bound}")
+        if name in _WHOLE and value != int(value):
+            raise OptionError(name, None, f"{value} is no whole number")
+        if name in _WHOLE:
+            object.__setattr__(self, name, int(value))
 
     def given(self) -> dict[str, Any]:
         """Options that are set, by name."""
@@ -261,8 +296,25 @@ _CHOICES: Mapping[str, Sequence[str]] = {
 }
 """Fields that are one of some words."""
 
-NOTHING = RunOptions()
-"""Nothing is asked for."""
+
+def _block_sizes(bs: int | str) -> None:
+    try:
+        _values.block_sizes(str(bs))
+    except Error as error:
+        raise OptionError("bs", bs, f"{error}; several are written 4k-64k or 4k:60,64k:40") from None
+
+
+_PRIORITIES = {"idle": "idle", "best-effort": "best_effort", "realtime": "realtime"}
+
+
+def ioprio_of(text: str) -> dict[str, object]:
+    """An I/O priority as a worker has it, from ``CLASS`` or ``CLASS:LEVEL``."""
+    name, sign, level = text.strip().partition(":")
+    if name not in _PRIORITIES or (sign and level not in tuple("01234567")):
+        raise OptionError("ioprio", text, "write idle, best-effort:LEVEL or realtime:LEVEL, 0 (highest) to 7")
+    # 4 is what the kernel gives a thread of usual niceness.
+    usual = 0 if name == "idle" else 4
+    return {"class": _PRIORITIES[name], "level": int(level) if sign else usual}
 
 
 def pace_of(pace: Pace, name: str = "pace") -> dict[str, object]:
@@ -345,3 +397,19 @@ def pace_asked(options: RunOptions) -> Pace:
             "pace", None, "with `order` dependency, `independent` says the pace of what depends on none"
         )
     return "recorded" if options.independent is None else options.independent
+
+
+_LAWS: Mapping[str, Callable[[Any], object]] = {
+    "bs": _block_sizes,
+    "skew": skew_of,
+    "arrival": arrival_of,
+    "until_steady": lambda text: steady_of(text, 1.0),
+    "latency_target": latency_target_of,
+    "pace": pace_of,
+    "independent": lambda pace: pace_of(pace, "independent"),
+    "ioprio": ioprio_of,
+}
+"""Fields that say more than one number, and what reads them and raises ``OptionError``."""
+
+NOTHING = RunOptions()
+"""Nothing is asked for."""

@@ -10,9 +10,7 @@ from typing import Any
 
 from loadstone import _values
 from loadstone.errors import Error, OptionError
-from loadstone.plan.options import Cache, RunOptions
-
-_SHARE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)x-ram", re.A)
+from loadstone.plan.options import Cache, RunOptions, ioprio_of
 
 
 def memory(limit: int | None = None, root: Path = Path("/")) -> int:
@@ -41,18 +39,12 @@ def address_space() -> int | None:
     return min(left, default=None)
 
 
-def memory_share(text: str) -> float | None:
-    """2.0 of ``2x-ram``; None where a text says no such thing."""
-    match = _SHARE.fullmatch(text.strip().lower())
-    return float(match[1]) if match else None
-
-
 def memory_size(text: str, limit: int | None = None) -> int | None:
     """Bytes of ``2x-ram``, of the memory that :func:`memory` finds; None where a text says no such thing.
 
     Raises ``Error`` where the memory cannot be found out, or the size is 2^63 bytes and more.
     """
-    share = memory_share(text)
+    share = _values.memory_share(text)
     return None if share is None else of_memory(share, limit)
 
 
@@ -108,9 +100,6 @@ def steps_of(cache: Cache | None, memory_limit: int | None, usual: Cache) -> lis
     return steps[cache]
 
 
-_CLASSES = {"idle": "idle", "best-effort": "best_effort", "realtime": "realtime"}
-
-
 def taken_from_others(worker: Mapping[str, Any], options: RunOptions) -> str | None:
     """What a worker takes from other processes that no option names: its file may be a stranger's."""
     if (worker.get("nice") or 0) < 0 and options.nice is None:
@@ -156,15 +145,8 @@ def priorities_of(options: RunOptions) -> dict[str, object]:
     found: dict[str, object] = {}
     if options.nice is not None:
         found["nice"] = options.nice
-    if (text := options.ioprio) is not None:
-        name, sign, level = text.strip().partition(":")
-        if name not in _CLASSES or (sign and level not in tuple("01234567")):
-            raise OptionError(
-                "ioprio", text, "write idle, best-effort:LEVEL or realtime:LEVEL, 0 (highest) to 7"
-            )
-        # 4 is what the kernel gives a thread of usual niceness.
-        usual = 0 if name == "idle" else 4
-        found["ioprio"] = {"class": _CLASSES[name], "level": int(level) if sign else usual}
+    if options.ioprio is not None:
+        found["ioprio"] = ioprio_of(options.ioprio)
     return found
 
 
@@ -172,10 +154,10 @@ def size_of(options: RunOptions) -> int | None:
     """Bytes that ``size`` asks for: multiples of memory are of that of the machine, or of the limit on it."""
     if not isinstance(text := options.size, str):
         return text
-    if len(parts := re.split("[,-]", text)) > 1 and all(parts) and memory_share(text) is None:
+    if len(parts := re.split("[,-]", text)) > 1 and all(parts) and _values.memory_share(text) is None:
         raise OptionError("size", text, "one size is wanted; suites such as iozone take several")
     try:
-        if (share := memory_share(text)) is not None:
+        if (share := _values.memory_share(text)) is not None:
             return of_memory(share, options.memory_limit)
         return _values.size(text)
     except Error as error:

@@ -21,14 +21,14 @@ def build(found: Collected, title: str | None = None, source: str = "") -> Page:
     groups = group(found.runs)
     conclusion, tone = conclude(groups)
     sections: list[Section] = []
-    for series in found.series:
+    for series, called in zip(found.series, found.names, strict=True):
         findings = series.summary.get("distances")
         if series.kind != "evaluate" or findings is None:
             continue
         if len(found.series) == 1:
             conclusion, tone = distances.conclude(findings, series.summary)
         heading = "How faithful is the model?"
-        heading += f" ({series.folder.name})" if len(found.series) > 1 else ""
+        heading += f" ({called})" if len(found.series) > 1 else ""
         number = f"-{len(sections) + 1}" if sections else ""
         settings = distances.settings(series.summary)
         sections.append(
@@ -166,12 +166,11 @@ def conclude(groups: list[Group]) -> tuple[str, str]:
     for other in groups[1:]:
         theirs = other.service().told(99)
         others.append(
-            f"{other.label} did {cell_text(_rate(other))} requests/s ({_change(_rate(other), rate)}) with "
-            f"a 99th percentile latency of {facts.duration(theirs)} ({_change(theirs, p99)})"
+            f"{other.label}: {cell_text(_rate(other))} requests/s ({_change(_rate(other), rate)}) and "
+            f"{facts.duration(theirs)} ({_change(theirs, p99)})"
         )
-    text = (
-        f"Against {first.label} ({cell_text(rate)} requests/s, {facts.duration(p99)}), {'; '.join(others)}."
-    )
+    latency = f"a 99th percentile latency of {facts.duration(p99)}"
+    text = f"{first.label}: {cell_text(rate)} requests/s with {latency}; {'; '.join(others)}."
     if any(len(group.runs) == 1 for group in groups):
         text += " One run of each cannot show how much of a difference is chance."
     return text + tail, tone

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadstone._core import open_regular
+from loadstone._files import distinct
 from loadstone.bundle import Bundle, Ops, Series
 from loadstone.bundle.check import damaged
 from loadstone.bundle.codes import OTHER, errno_name
@@ -35,6 +36,8 @@ class Collected:
 
     runs: list[view.Run]
     series: list[Series] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    """What each of these is called."""
     warnings: list[str] = field(default_factory=list)
     model: Path | None = None
     """The model that was run, where it can still be read."""
@@ -43,29 +46,30 @@ class Collected:
 def collect(paths: Iterable[str | os.PathLike[str]]) -> Collected:
     """Reads bundles, and bundles of several runs; raises ``Error`` for what is not one.
 
-    Runs of one name are told apart by the name of the folder they lie in.
+    Bundles have the shortest ends of their paths that differ as names; runs of one name have their bundle's
+    behind.
     """
     out = Collected([])
     opened: list[tuple[Bundle, str, str | None, str | None]] = []
-    for path in paths:
-        folder = Path(path)
+    folders = [Path(path) for path in paths]
+    for folder, called in zip(folders, distinct(folders, ".bundle"), strict=True):
         if (folder / "bundle.json").is_file():
             series = Series.read(folder)
             out.series.append(series)
+            out.names.append(called)
             for listed, bundle in zip(series.runs, series.bundles(), strict=True):
                 name = str(listed["name"])
                 # Runs of a script are none of each other's repetitions.
                 role = listed.get("role") or (name if series.kind == "script" else None)
-                opened.append((bundle, name, role, folder.resolve().name))
+                opened.append((bundle, name, role, called))
         else:
-            opened.append((Bundle.read(folder), folder.resolve().name.removesuffix(".bundle"), None, None))
+            opened.append((Bundle.read(folder), called, None, None))
     if not opened:
         raise Error("there is no run to report; name at least one bundle")
     grid = Grid.of([bundle for bundle, *_ in opened])
-    seen: Counter[str] = Counter()
+    times = Counter(name for _, name, *_ in opened)
     for bundle, name, role, part_of in opened:
-        seen[name] += 1
-        name += f" ({bundle.folder.resolve().parent.name})" if seen[name] > 1 else ""
+        name += f" ({part_of})" if part_of and times[name] > 1 else ""
         with damaged(str(bundle.path)):
             out.runs.append(run_of(bundle, name, grid, role, part_of))
     told: dict[str, list[str]] = {}

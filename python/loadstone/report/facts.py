@@ -33,7 +33,7 @@ def size(count: float | None) -> str:
 
 def results(runs: list[Run]) -> Table:
     """One row per run: how much, how fast, how late, how many failed."""
-    columns = ["run", "requests", "in", "requests/s", "MB/s", *QUANTILES.values()]
+    columns = ["run", "requests", "duration", "requests/s", "MB/s", *QUANTILES.values()]
     late = any(run.response is not None for run in runs)
     columns += ["99 % from intended time", "lateness 99 %"] if late else []
     rows = []
@@ -51,7 +51,9 @@ def results(runs: list[Run]) -> Table:
             cells += [duration(lateness.get("p99", lateness.get("p99_ns")) if enough else None)]
         failed = int(s.get("errors", 0)) + int(s.get("short", 0))
         rows.append(Row([*cells, f"{failed:,}" if failed else "0"], "bad" if failed else ""))
-    note = "Latency is from issue to completion unless said otherwise; failed requests are counted apart. "
+    note = (
+        "Latency is from issue to completion unless said otherwise; failed requests are counted separately. "
+    )
     note += "A percentile is shown if at least ten requests are expected beyond it."
     return Table([*columns, "failed"], rows, note=note, toned=len(columns))
 

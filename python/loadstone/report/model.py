@@ -102,7 +102,7 @@ def distributions(model: Model, seed: int = 1) -> Figure:
         generated = drawn[name]
         apart = _apart(np.append(marginal.counts, 0), generated)
         generated = generated[:-1]
-        title = f"{_TITLES.get(name, name)}: {100 * apart:.2g} % apart"
+        title = f"{_TITLES.get(name, name)}: {100 * apart:.2g} % difference"
         panels.append(_panel(name, title, marginal, generated))
         total, theirs = marginal.counts.sum(), max(int(generated.sum()), 1)
         for i in range(len(marginal.counts)):
@@ -147,7 +147,8 @@ def caches(content: dict[str, Any]) -> Figure:
     how = "" if found["exact"] else " They are estimates from a sample of the blocks."
     note = (
         "Share of the blocks of 4 KiB that are not in an LRU cache when they are read or written, by its "
-        f"size: {100 * found['mean']:.2g} % apart on average, {100 * found['max']:.2g} % at most.{how}"
+        f"size. They differ by {100 * found['mean']:.2g} % on average, {100 * found['max']:.2g} % "
+        f"at most.{how}"
     )
     percent = [rounded(100 * np.asarray(found[who])) for who in ("trace", "drawn")]
     rows = [list(row) for row in zip(found["sizes"], *percent, strict=True)]

@@ -141,15 +141,15 @@ SUITE = Suite(
     "tar-extract",
     "compressed archives uncompressed and unpacked in parallel, each by a process of its own",
     """\
-Each process reads one archive, uncompresses it and makes its files. What is told is the time until all are
+Each process reads one archive, uncompresses it and makes its files. Reported are the time until all are
 unpacked, the bytes written and the files per second; the bundle and its report have the rate over time. A
 file counts from reading its header to closing it, so uncompressing is part of its time. Caches are dropped
 before.
 Links and devices in an archive are left out and counted, and no name leads out of the directory. What is
 written is what archives hold: `dedupe`, `compress`, `content` and `verify` are refused.""",
     """\
-Section 4.2.2 of the VxFS study: five and eleven .tar.gz files (figures 12 and 13) of files as table 1 of
-section 1 tells them. Without -D archives= such archives are made, in the directory of the run: half of each
+Section 4.2.2 of the VxFS study: five and eleven .tar.gz files (figures 12 and 13) of files as in table 1
+of section 1. Without -D archives= such archives are made, in the directory of the run: half of each
 file compresses there, where the study's compressed to a five-hundredth.""",
     {
         "archives": Variable(

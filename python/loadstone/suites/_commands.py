@@ -35,7 +35,7 @@ MKFILE = Suite(
     "mkfile",
     "one file of a given size, written from end to end",
     """\
-A file is made and written from end to end. What is told is the time it takes, with fsync and close, and the
+A file is made and written from end to end. Reported are the time it takes, with fsync and close, and the
 rate; the bundle and its report have the rate over time.""",
     """\
 Section 4 of the VxFS study: mkfile(1) of Solaris with files of 1, 2, 4 and 8 GB (figures 9 and 14), which
@@ -87,7 +87,7 @@ TOUCH_FILES = Suite(
     "many files, each made with a synchronous first block, by one process and by one for each directory",
     """\
 Files are made in numbered directories, each opened with O_SYNC, given its first block and closed; by one
-process, directory after directory, or by as many processes as there are directories. What is told is the
+process, directory after directory, or by as many processes as there are directories. Reported are the
 time and the files per second. Directories are made before, and are not part of the time.""",
     """\
 Section 4 of the VxFS study and appendix C: touch_files 100 1000 6144, and with -m for a process per
@@ -151,8 +151,8 @@ CP_FANOUT = Suite(
     "a file copied once, to five and to ten files in parallel",
     """\
 Each process copies the same file to one of its own: it reads a piece and writes what it read, or has the
-kernel copy it (method=range: copy_file_range(2), which may share blocks where the file system can). What is
-told is the time until all copies are made, and the rate of what was copied. Caches are dropped before.""",
+kernel copy it (method=range: copy_file_range(2), which may share blocks where the file system can). Reported
+are the time until all copies are made, and the rate of what was copied. Caches are dropped before.""",
     """\
 Section 4 of the VxFS study: cp of a file of 4.5 GB, 1:1, 1:5 and 1:10 in parallel, from one file system to
 another (figure 11, table 12). Here both lie in the directory of the run.""",

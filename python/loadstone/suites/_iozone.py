@@ -162,15 +162,15 @@ SUITE = Suite(
     """\
 Each process has one file and passes over it in records: it writes it, writes it again, reads it and reads
 it again; then records by chance, each once, read and written; backward; in strides; the same record over
-and over; and with fwrite(3) and fread(3), through a buffer of a record. What is told is the rate of each
+and over; and with fwrite(3) and fread(3), through a buffer of a record. Reported is the rate of each
 pass, in KiB/s, from its first request to its last, and with fsync=yes and close=yes to the end of these.
 With several processes all begin a pass together, and the rate is that of all of them, until the last has
 ended. As in IOzone caches are left alone, so a file that fits in memory measures memory; `cache` drop or
 remount empties them before each pass, and `memory_limit` makes memory small.""",
     """\
 IOzone 3's passes and their defaults (-a: files of 64 KiB to 512 MiB, records of 4 KiB to 16 MiB, below 64
-KiB only for files under 32 MiB; -j: strides of 17 records), as table 4.1 of the snapshots thesis tells
-them. There: -s 2g -r 16m -i 0 -i 1 -i 2 -i 3 with two processes (table 5.20). COW thesis, 4.2.3.4: -i 0 -i
+KiB only for files under 32 MiB; -j: strides of 17 records), as in table 4.1 of the snapshots
+thesis. There: -s 2g -r 16m -i 0 -i 1 -i 2 -i 3 with two processes (table 5.20). COW thesis, 4.2.3.4: -i 0 -i
 1 -i 2 -g 4g -q 64k -a. NFS report, 4.3: -i0 -i2 -c -ag4096.""",
     {
         "size": Variable(

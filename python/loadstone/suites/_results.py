@@ -138,5 +138,5 @@ def _commands(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
                 *([f"{row.get('left_out', 0):,}"] if archives else []),
             ]
         )
-    heads = ["test", "processes", "file, or files", "seconds", "rate", "files", "CPU"]
+    heads = ["test", "processes", "size or files", "seconds", "rate", "files", "CPU"]
     return [*heads, *(["left out"] if archives else [])], cells

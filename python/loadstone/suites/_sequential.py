@@ -55,8 +55,8 @@ SUITE = Suite(
     "sequential reads and writes by one to many processes, each with a file of its own, a constant total",
     """\
 Each process reads or writes one file of its own from end to end; the sizes of all files add up to the same
-total, however many there are. So one process is sequential, and many are less so the more there are. What
-is told is the rate of all processes together, from the first request to the end of the last process, in
+total, however many there are. So one process is sequential, and many are less so the more there are. Reported
+is the rate of all processes together, from the first request to the end of the last process, in
 MB/s (10^6 bytes). Caches are dropped before each run, and files that are read are written before; `cache`
 remount mounts the file system anew, as the original did.""",
     """\

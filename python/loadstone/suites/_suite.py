@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from loadstone import _values
 from loadstone.errors import OptionError
 from loadstone.plan.options import RunOptions
-from loadstone.plan.surroundings import memory_share, size_of
+from loadstone.plan.surroundings import size_of
 from loadstone.suites._build import Settings, SuitePlans
 from loadstone.suites._variables import Given, Variable
 
@@ -79,4 +80,4 @@ class Suite:
 
 def _is_memory(size: int | str | None) -> bool:
     """Whether a size is a multiple of memory, which a variable cannot be."""
-    return isinstance(size, str) and memory_share(size) is not None
+    return isinstance(size, str) and _values.memory_share(size) is not None

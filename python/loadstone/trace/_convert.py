@@ -7,6 +7,7 @@ import os
 from typing import Any, Unpack
 
 from loadstone import _core
+from loadstone._other import wanted
 from loadstone.errors import OptionError
 from loadstone.trace.options import Options, Path, Paths, Progress, options_json, paths_list
 
@@ -39,25 +40,20 @@ def convert(
         to = next((name for name, endings in exports().items() if ending in endings), "parquet")
     if to not in (known := ["parquet", *exports()]):
         raise OptionError("to", None, f"no format called {to} can be written; known: {', '.join(known)}")
+    names = paths_list(paths)
     if to != "parquet":
         if level is not None:
             raise OptionError("level", None, f"only Parquet is compressed; leave it out for {to}")
-        found, path, losses = json.loads(
-            _core.trace_export(
-                paths_list(paths), options_json(**options), os.fspath(out), to, force, progress
+        with wanted("trace", *names):
+            found, path, losses = json.loads(
+                _core.trace_export(names, options_json(**options), os.fspath(out), to, force, progress)
             )
-        )
         return {**found, "output": path, "losses": losses}
-    info: dict[str, Any] = json.loads(
-        _core.trace_convert(
-            paths_list(paths),
-            options_json(**options),
-            os.fspath(out),
-            force,
-            9 if level is None else level,
-            progress,
+    level = 9 if level is None else level
+    with wanted("trace", *names):
+        info: dict[str, Any] = json.loads(
+            _core.trace_convert(names, options_json(**options), os.fspath(out), force, level, progress)
         )
-    )
     return {**info, "output": os.fspath(out)}
 
 

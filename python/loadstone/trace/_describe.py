@@ -6,6 +6,7 @@ import json
 from typing import Any, Unpack
 
 from loadstone import _core
+from loadstone._other import wanted
 from loadstone.trace.options import Options, Paths, Progress, options_json, paths_list
 
 
@@ -18,9 +19,9 @@ def describe(paths: Paths, *, progress: Progress | None = None, **options: Unpac
     ``docs/reference/formats/trace.md`` says what each means. Raises ``TraceError`` where it cannot be read,
     and ``OptionError`` for an unknown format.
     """
-    found: dict[str, Any] = json.loads(
-        _core.trace_describe(paths_list(paths), options_json(**options), progress)
-    )
+    names = paths_list(paths)
+    with wanted("trace", *names):
+        found: dict[str, Any] = json.loads(_core.trace_describe(names, options_json(**options), progress))
     return found
 
 
@@ -30,7 +31,7 @@ def summary(paths: Paths, *, progress: Progress | None = None, **options: Unpack
     Loadstone's own files carry it in their metadata; other traces are read once. Raises ``TraceError`` where
     it cannot be read, and ``OptionError`` for an unknown format.
     """
-    found: dict[str, Any] = json.loads(
-        _core.trace_summary(paths_list(paths), options_json(**options), progress)
-    )
+    names = paths_list(paths)
+    with wanted("trace", *names):
+        found: dict[str, Any] = json.loads(_core.trace_summary(names, options_json(**options), progress))
     return found

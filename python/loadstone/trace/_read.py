@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Unpack
 
 from loadstone import _core
+from loadstone._other import wanted
 from loadstone.trace.options import Options, Paths, options_json, paths_list
 
 # numpy takes a tenth of a second to load, which commands that need no arrays do not spend.
@@ -47,7 +48,9 @@ class Reader:
         Raises ``TraceError`` where it cannot be read or its format is not recognised, and ``OptionError`` for
         an unknown format.
         """
-        self._reader = _core.TraceReader(paths_list(paths), options_json(**options))
+        names = paths_list(paths)
+        with wanted("trace", *names):
+            self._reader = _core.TraceReader(names, options_json(**options))
 
     def __iter__(self) -> Iterator[RecordBatch]:
         """The batches that were not yet read."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from loadstone import _core
+from loadstone._other import wanted
 from loadstone._text import refuse_no_text
 from loadstone.errors import Error
 from loadstone.trace.options import Options, Path, Paths, Progress, options_json, paths_list
@@ -59,15 +60,17 @@ def select(
         "rebase": rebase,
     }
     refuse_no_text(selection["objects"])
-    found: dict[str, Any] = json.loads(
-        _core.trace_select(
-            paths_list(paths),
-            options_json(**options),
-            json.dumps(selection),
-            os.fspath(out),
-            force,
-            9 if level is None else level,
-            progress,
+    names = paths_list(paths)
+    with wanted("trace", *names):
+        found: dict[str, Any] = json.loads(
+            _core.trace_select(
+                names,
+                options_json(**options),
+                json.dumps(selection),
+                os.fspath(out),
+                force,
+                9 if level is None else level,
+                progress,
+            )
         )
-    )
     return found

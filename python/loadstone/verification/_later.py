@@ -9,6 +9,7 @@ from pathlib import Path
 
 from loadstone import _core
 from loadstone._files import absolute
+from loadstone._other import wanted
 from loadstone.errors import Error
 from loadstone.verification._told import Verified
 
@@ -33,5 +34,6 @@ def verify_targets(
     for path in paths:
         if os.path.isdir(path):
             raise Error(f"{path}: is a directory; name the file or device that the run wrote to")
-    found: Verified = json.loads(_core.verify_targets(os.fspath(state), paths, after_crash, progress))
+    with wanted("state", state):
+        found: Verified = json.loads(_core.verify_targets(os.fspath(state), paths, after_crash, progress))
     return found

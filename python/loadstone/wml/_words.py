@@ -370,7 +370,7 @@ FLOWOPS: Mapping[str, FlowopWord] = {
             required=("target",),
         ),
         _flowop("print", "other", "prints value", {"value"}),
-        _flowop("testrandvar", "other", "tells mean and deviation of value", {"value"}),
+        _flowop("testrandvar", "other", "prints mean and deviation of value", {"value"}),
         _added("rename", "gives a file of the file set the name of one that does not exist", _PATH),
         _added("link", "makes a hard link to a file", _PATH),
         _added("symlink", "makes a symbolic link to a file", _PATH),

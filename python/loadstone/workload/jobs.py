@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from loadstone import _core
+from loadstone._other import trace_format
 from loadstone._text import meant
 from loadstone.errors import Error, OptionError
 from loadstone.plan.actions import Action, RunPlan
 from loadstone.plan.files import load_plan
-from loadstone.plan.kinds import Kind, kind_of, refuse_others, title, trace_format, what_it_is
+from loadstone.plan.kinds import Kind, kind_of, no_workload, refuse_others, title
 from loadstone.plan.options import NOTHING, Place, RunOptions
 from loadstone.workload.requests import UNIFORM, plan_model, plan_replay, plan_uniform
 
@@ -102,7 +103,7 @@ def known_kind(workload: str) -> Kind:
     if os.path.exists(workload):
         if os.path.isfile(workload) and trace_format(workload):
             return "trace"
-        raise Error(f"{workload}: {what_it_is(workload)}")
+        raise Error(f"{workload}: {no_workload(workload)}")
     if workload in UNIFORM or workload.endswith("trimwrite"):
         return "name"
     # A capture of blktrace is named by what its files have in common.

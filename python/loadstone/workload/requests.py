@@ -260,8 +260,7 @@ def _on_tree(
     """A plan of requests on names, in a tree of files below a directory."""
     if facts["layer"] not in _FILES:
         raise Error(
-            f"{os.fspath(on)}: is a directory, and {path} has no requests of files (its layer is "
-            f"{facts['layer'] or 'not known'}); name a file inside it"
+            f"{os.fspath(on)}: is a directory, and {path} has no requests of files; name a file inside it"
         )
     given = options.given()
     for name in _BLOCK_ONLY:

@@ -91,7 +91,7 @@ def create(
 
     The first snapshot is the profile's change of an empty tree; each further one is the next change. Beyond
     the changes of the profile, one of them is drawn at random. Files to delete and modify have the
-    characteristics that the profile asks for, or match most of them; the output counts such best matches.
+    characteristics of the profile; where no file has all, the best match. The output counts these.
 
     preset:NAME in place of a file is one of the six datasets of Tarasov's thesis, as far as its tables go:
     kernels, centos, home, macos, system-logs and sources. loadstone dataset presets lists what is assumed

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from loadstone.cli._types import SEED, SIZE, Count, Folder
+from loadstone.cli._types import SEED, SIZE, Count, File, Folder
 
 
 class Profile(click.ParamType["Path | str"]):
@@ -20,14 +20,14 @@ class Profile(click.ParamType["Path | str"]):
         from loadstone.dataset.presets import PREFIX, PRESETS
 
         if not str(value).startswith(PREFIX):
-            return FILE.convert(value, param, ctx)
+            return Path(FILE.convert(value, param, ctx))
         if value.removeprefix(PREFIX) not in PRESETS:
             self.fail(f"{value!r} is no preset: there are {', '.join(PRESETS)}", param, ctx)
         return str(value)
 
 
 FOLDER = Folder(path_type=Path)
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+FILE = File(exists=True, path_type=Path)
 output_option = click.option(
     "-o",
     "--output",

@@ -60,9 +60,9 @@ def show_made(made: Created, as_json: bool) -> None:
     )
     if wanted:
         click.echo(
-            f"\n{wanted:,} files deleted and modified, {best:,} of them best matches"
-            + (f"; {missing:,} were not there" if missing else "")
-            + (f"; {again:,} came again under their names" if again else "")
+            f"\n{wanted:,} files deleted or modified; {best:,} of them match the profile only in part"
+            + (f"; {missing:,} more had no file left" if missing else "")
+            + (f"; {again:,} were created again under an old name" if again else "")
         )
 
 
@@ -123,11 +123,14 @@ def show_verified(found: Verified) -> None:
     """Prints the parameters after the last snapshot, those of the series, and whatever is off before."""
     from rich.table import Table
 
+    from loadstone.dataset import VERDICTS
+
     last = found["snapshots"]["compared"] - 1
     table = Table(box=None, pad_edge=False)
     table.add_column("parameter")
-    for name in ("snapshot", "asked", "achieved", "off %", ""):
+    for name in ("snapshot", "expected", "found", "difference %"):
         table.add_column(name, justify="right")
+    table.add_column("verdict")
     for one in found["parameters"]:
         if one["snapshot"] in (None, last) or not one["ok"]:
             asked, error = one["asked"], one["error_percent"]
@@ -140,17 +143,17 @@ def show_verified(found: Verified) -> None:
                     for value in (asked, one["achieved"])
                 ),
                 "-" if error is None else f"{error:.2f}",
-                "too far" if not one["ok"] else "" if one["judged"] else "told",
+                VERDICTS[(one["judged"], one["ok"])],
             )
     _show.console().print(table)
     click.echo(
-        f"\ncounts of 1,000 and more, and ratios: {found['worst_percent']:.2f} % off at most; "
-        f"counts after the last snapshot {found['mean_percent']:.2f} % on average"
+        f"\ndifference of ratios and of counts of 1,000 or more: {found['worst_percent']:.2f} % at most; "
+        f"of counts after the last snapshot: {found['mean_percent']:.2f} % on average"
     )
     told = found["snapshots"]
     if told["asked"] != told["achieved"]:
         click.echo(
-            f"{told['asked']} snapshots were asked for and {told['achieved']} are there: the first "
+            f"{told['asked']} snapshots were expected and {told['achieved']} found: the first "
             f"{told['compared']} were compared, without transitions and patterns"
         )
 
