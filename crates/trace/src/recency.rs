@@ -6,26 +6,32 @@ use std::ops::{Range, RangeInclusive};
 /// Bits of a group of the tree: a cache line of them is counted by itself.
 const GROUP: usize = 512;
 
-/// Neighbouring blocks whose entries lie side by side: a large request waits for memory once for so many.
+/// Neighbouring blocks that share an entry: a large request looks one up, and waits for memory, once for so many.
 const SIDE: u64 = 8;
 
 /// Least number of moments between two renumberings.
 pub(crate) const MOMENTS: usize = 1 << 16;
 
-/// A block that was referenced.
+/// Marks a block that was never referenced, in the place of a moment.
+const NEVER: u32 = u32::MAX;
+
+/// Neighbouring blocks of which at least one was referenced, or room for some.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    /// Its number in the object.
-    block: u64,
+    /// Number of the first block in the object, divided by [`SIDE`].
+    number: u64,
     object: u32,
-    /// When it was referenced last; [`Entry::FREE`] where the entry is of no block.
-    time: u32,
+    taken: bool,
+    /// When each block was referenced last, or [`NEVER`].
+    times: [u32; SIDE as usize],
 }
 
 impl Entry {
-    const FREE: u32 = u32::MAX;
+    const NOTHING: Entry = Entry { number: 0, object: 0, taken: false, times: [NEVER; SIDE as usize] };
 
-    const NOTHING: Entry = Entry { block: 0, object: 0, time: Entry::FREE };
+    fn new(object: u32, number: u64) -> Entry {
+        Entry { number, object, taken: true, ..Entry::NOTHING }
+    }
 }
 
 /// Which moments are no block's last reference any more, and how many these are up to any moment.
@@ -152,8 +158,11 @@ pub struct Run {
 #[derive(Debug)]
 pub struct Recency {
     entries: Vec<Entry>,
+    /// How many entries are taken.
+    taken: usize,
+    /// How many blocks were referenced.
     live: usize,
-    /// Entry by moment.
+    /// Place by moment: that of the entry times [`SIDE`], and that in the entry.
     owners: Vec<u32>,
     gone: Gone,
     /// The next moment.
@@ -171,7 +180,8 @@ impl Recency {
     #[must_use]
     pub fn with_capacity(blocks: usize) -> Recency {
         Recency {
-            entries: vec![Entry::NOTHING; (2 * blocks + 1).next_power_of_two().max(1 << 10)],
+            entries: vec![Entry::NOTHING; (2 * blocks / SIDE as usize + 1).next_power_of_two().max(1 << 7)],
+            taken: 0,
             live: 0,
             owners: vec![0; MOMENTS],
             gone: Gone::new(MOMENTS),
@@ -185,7 +195,7 @@ impl Recency {
         self.live
     }
 
-    /// Bytes of memory that the blocks take; as soon as half of them are used, twice as many are taken besides.
+    /// Bytes of memory that the blocks take; as soon as most of them are used, twice as many are taken besides.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         (size_of_val(&self.entries[..]) + size_of_val(&self.owners[..])) as u64
@@ -222,7 +232,7 @@ impl Recency {
     #[inline]
     #[must_use]
     pub fn has(&self, object: u32, block: u64) -> bool {
-        self.entries[self.find(object, block)].time != Entry::FREE
+        self.time(object, block) != NEVER
     }
 
     /// Object and block at a stack distance.
@@ -230,8 +240,7 @@ impl Recency {
     #[must_use]
     pub fn at(&self, distance: u64) -> Option<(u32, u64)> {
         let others = (self.live as u64).checked_sub(distance.checked_add(1)?)?;
-        let entry = self.entries[self.owners[nth_left(&self.gone, others as u32) as usize] as usize];
-        Some((entry.object, entry.block))
+        Some(self.owner(nth_left(&self.gone, others as u32)))
     }
 
     /// The moments at which the blocks at stack distances from `low` to `high` were referenced, those at both ends
@@ -251,29 +260,38 @@ impl Recency {
         let mut moment = from;
         for _ in 0..looks {
             moment = self.gone.next_left(moment).filter(|moment| *moment <= to && *moment < self.now)?;
-            let entry = &self.entries[self.owners[moment as usize] as usize];
-            if entry.object == object {
-                return Some((moment, entry.block));
+            let (owner, block) = self.owner(moment);
+            if owner == object {
+                return Some((moment, block));
             }
             moment += 1;
         }
         None
     }
 
-    /// Makes an entry that of a block whose last reference is now, and says when that was before.
+    /// Makes a block of an entry the one that was referenced last, and says when it was before.
     #[inline(always)]
-    fn refer(&mut self, object: u32, block: u64) -> u32 {
-        let at = self.find(object, block);
-        let before = std::mem::replace(&mut self.entries[at], Entry { block, object, time: self.now }).time;
-        self.owners[self.now as usize] = at as u32;
+    fn refer(&mut self, at: usize, side: usize) -> u32 {
+        let before = std::mem::replace(&mut self.entries[at].times[side], self.now);
+        self.owners[self.now as usize] = place(at, side);
         self.now += 1;
-        if before == Entry::FREE {
-            self.live += 1;
-            if self.live * 2 > self.entries.len() {
-                self.rebuild(self.entries.len() * 2, |_, _| true);
-            }
-        }
+        self.live += usize::from(before == NEVER);
         before
+    }
+
+    /// When a block was referenced last.
+    #[inline(always)]
+    fn time(&self, object: u32, block: u64) -> u32 {
+        // No block of an entry that is not taken was.
+        self.entries[self.find(object, block / SIDE)].times[(block % SIDE) as usize]
+    }
+
+    /// Object and number of the block whose last reference was at a moment.
+    #[inline(always)]
+    fn owner(&self, moment: u32) -> (u32, u64) {
+        let place = u64::from(self.owners[moment as usize]);
+        let entry = &self.entries[(place / SIDE) as usize];
+        (entry.object, entry.number * SIDE + place % SIDE)
     }
 
     /// How many blocks were referenced last after a moment.
@@ -284,18 +302,36 @@ impl Recency {
         u64::from(self.now - 1 - time - gone)
     }
 
-    /// The entry of a block, or where it goes.
+    /// The entry of this number, or where it goes.
     #[inline(always)]
-    fn find(&self, object: u32, block: u64) -> usize {
+    fn find(&self, object: u32, number: u64) -> usize {
         let mask = self.entries.len() - 1;
-        let mut at = home(object, block) & mask;
+        let mut at = mix(object, number) as usize & mask;
         loop {
             let entry = &self.entries[at];
-            if entry.time == Entry::FREE || (entry.block == block && entry.object == object) {
+            if !entry.taken || (entry.number == number && entry.object == object) {
                 return at;
             }
             at = (at + 1) & mask;
         }
+    }
+
+    /// The entry of this number, which is made where there is none.
+    #[inline(always)]
+    fn entry(&mut self, object: u32, number: u64) -> usize {
+        let at = self.find(object, number);
+        if self.entries[at].taken { at } else { self.add(object, number) }
+    }
+
+    /// Makes an entry, and room for it.
+    fn add(&mut self, object: u32, number: u64) -> usize {
+        if (self.taken + 1) * 4 > self.entries.len() * 3 {
+            self.rebuild(self.entries.len() * 2, |_, _| true);
+        }
+        let at = self.find(object, number);
+        self.entries[at] = Entry::new(object, number);
+        self.taken += 1;
+        at
     }
 
     /// Keeps only some of the blocks, by object and number.
@@ -306,16 +342,24 @@ impl Recency {
     /// Puts the entries that stay into a table of another size.
     fn rebuild(&mut self, size: usize, stays: impl Fn(u32, u64) -> bool) {
         let old = std::mem::replace(&mut self.entries, vec![Entry::NOTHING; size]);
-        self.live = 0;
-        for entry in old.into_iter().filter(|entry| entry.time != Entry::FREE) {
-            if stays(entry.object, entry.block) {
-                let at = self.find(entry.object, entry.block);
-                self.entries[at] = entry;
-                self.owners[entry.time as usize] = at as u32;
+        (self.taken, self.live) = (0, 0);
+        for mut entry in old.into_iter().filter(|entry| entry.taken) {
+            for (side, time) in (0..).zip(&mut entry.times) {
+                if *time != NEVER && !stays(entry.object, entry.number * SIDE + side) {
+                    self.gone.mark(*time);
+                    self.gone.count(*time as usize / GROUP, 1);
+                    *time = NEVER;
+                }
+            }
+            if entry.times == Entry::NOTHING.times {
+                continue;
+            }
+            let at = self.find(entry.object, entry.number);
+            self.entries[at] = entry;
+            self.taken += 1;
+            for (side, time) in entry.times.into_iter().enumerate().filter(|(_, time)| *time != NEVER) {
+                self.owners[time as usize] = place(at, side);
                 self.live += 1;
-            } else {
-                self.gone.mark(entry.time);
-                self.gone.count(entry.time as usize / GROUP, 1);
             }
         }
     }
@@ -326,7 +370,7 @@ impl Recency {
         for time in 0..self.now {
             if !self.gone.has(time) {
                 let owner = self.owners[time as usize];
-                self.entries[owner as usize].time = next;
+                self.entries[owner as usize / SIDE as usize].times[owner as usize % SIDE as usize] = next;
                 self.owners[next as usize] = owner;
                 next += 1;
             }
@@ -340,8 +384,8 @@ impl Recency {
 
 wide! {
     fn distance(recency: &Recency, object: u32, block: u64) -> Option<u64> {
-        let time = recency.entries[recency.find(object, block)].time;
-        (time != Entry::FREE).then(|| recency.since(time))
+        let time = recency.time(object, block);
+        (time != NEVER).then(|| recency.since(time))
     }
 }
 
@@ -356,8 +400,9 @@ wide! {
         if recency.now as usize == recency.owners.len() {
             recency.renumber();
         }
-        let before = recency.refer(object, block);
-        (before != Entry::FREE).then(|| {
+        let at = recency.entry(object, block / SIDE);
+        let before = recency.refer(at, (block % SIDE) as usize);
+        (before != NEVER).then(|| {
             // The block itself was referenced after that, and is no other one.
             let distance = recency.since(before) - 1;
             recency.gone.mark(before);
@@ -371,16 +416,23 @@ wide! {
     fn touch_all(recency: &mut Recency, object: u32, blocks: Range<u64>, runs: &mut Vec<Run>) {
         runs.clear();
         // When the block before had been referenced, and how many moments of a group are marked and not counted.
-        let (mut last, mut group, mut marked) = (Entry::FREE, 0, 0);
+        let (mut last, mut group, mut marked) = (NEVER, 0, 0);
+        let mut entry = None;
         for block in blocks {
             if recency.now as usize == recency.owners.len() {
                 recency.renumber();
-                (last, marked) = (Entry::FREE, 0);
+                (last, marked) = (NEVER, 0);
             }
-            let before = recency.refer(object, block);
-            let goes_on = before == last.wrapping_add(1) && last != Entry::FREE;
+            let side = (block % SIDE) as usize;
+            let at = match entry {
+                Some(at) if side > 0 => at,
+                _ => recency.entry(object, block / SIDE),
+            };
+            entry = Some(at);
+            let before = recency.refer(at, side);
+            let goes_on = before == last.wrapping_add(1) && last != NEVER;
             last = before;
-            if before == Entry::FREE {
+            if before == NEVER {
                 match runs.last_mut() {
                     Some(run) if run.distance.is_none() => run.blocks += 1,
                     _ => runs.push(Run { distance: None, blocks: 1 }),
@@ -416,10 +468,10 @@ pub(crate) fn mix(object: u32, number: u64) -> u64 {
     x ^ (x >> 33)
 }
 
+/// Where a block is, in one number.
 #[inline]
-fn home(object: u32, block: u64) -> usize {
-    let group = mix(object, block / SIDE);
-    (group / SIDE * SIDE + block % SIDE) as usize
+fn place(at: usize, side: usize) -> u32 {
+    (at * SIDE as usize + side) as u32
 }
 
 #[cfg(test)]
@@ -487,5 +539,15 @@ mod tests {
                 prop_assert_eq!(nth_one(bits, others as u32), at as u32);
             }
         }
+    }
+
+    #[test]
+    fn neighbours_share_memory() {
+        let (mut recency, mut runs) = (Recency::default(), Vec::new());
+        let blocks = 1 << 20;
+        for first in (0..blocks).step_by(5) {
+            recency.touch_all(1, first..first + 5, &mut runs);
+        }
+        assert!(recency.bytes() <= 24 * blocks, "{} bytes for {blocks} blocks", recency.bytes());
     }
 }

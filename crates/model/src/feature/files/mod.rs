@@ -16,11 +16,11 @@ use std::sync::Arc;
 pub(crate) const FILE: Kind = Kind::new("file", Field::File, "object", "log2:1", |_| {
     let mut used = Recency::default();
     each(move |rows, i| {
-        let distance = used.distance(rows.object[i], 0);
+        let distance = used.distance(0, rows.object[i].into());
         if let Some(second) = second(rows, i) {
-            used.touch(second, 0);
+            used.touch(0, second.into());
         }
-        used.touch(rows.object[i], 0);
+        used.touch(0, rows.object[i].into());
         distance.map_or(NONE, |distance| distance as i64)
     })
 });
@@ -30,8 +30,8 @@ pub(crate) const FILE: Kind = Kind::new("file", Field::File, "object", "log2:1",
 pub(crate) const OTHER: Kind = Kind::new("other", Field::Other, "object", "log2:1", |_| {
     let mut used = Recency::default();
     each(move |rows, i| {
-        let distance = second(rows, i).map(|second| used.touch(second, 0));
-        used.touch(rows.object[i], 0);
+        let distance = second(rows, i).map(|second| used.touch(0, second.into()));
+        used.touch(0, rows.object[i].into());
         distance.map_or(NONE, |distance| distance.map_or(-1, |distance| distance as i64))
     })
 })

@@ -278,13 +278,15 @@ impl Files {
         times.take(LOOKS).map(|(_, &object)| object).find(|&object| self.suits(object, &wanted))
     }
 
+    /// The file at a stack distance.
+    fn used_at(&self, distance: u64) -> Option<u32> {
+        self.used.at(distance).map(|(_, object)| object as u32)
+    }
+
     /// When files of a range of distances were used, oldest and newest.
     fn times(&self, (low, high): (i64, i64)) -> Option<(u64, u64)> {
         let most = (self.used.len() as u64).checked_sub(1)?;
-        let when = |distance: u64| {
-            let (object, _) = self.used.at(distance)?;
-            Some(self.files[object as usize].when)
-        };
+        let when = |distance: u64| Some(self.files[self.used_at(distance)? as usize].when);
         Some((when((high.max(0) as u64).min(most))?, when(low.max(0) as u64)?))
     }
 
@@ -312,7 +314,7 @@ impl Files {
         let stays =
             forced && !matches!(wanted.op, Op::Remove | Op::Rmdir | Op::Rename | Op::Truncate | Op::Create);
         let mut other = None;
-        for (object, _) in distances.filter_map(|distance| self.used.at(distance)) {
+        for object in distances.filter_map(|distance| self.used_at(distance)) {
             let file = &self.files[object as usize];
             if file.kind == kind
                 && (file.length == length || (stays && other.is_none()))
@@ -432,8 +434,7 @@ impl Files {
                     && copied(file.reach)
                     && self.suits(object, &second)
             };
-            let at = |distance| self.used.at(distance).map(|(object, _)| object);
-            if let Some(found) = distances.filter_map(at).find(suits) {
+            if let Some(found) = distances.filter_map(|distance| self.used_at(distance)).find(suits) {
                 return found;
             }
         }
@@ -542,7 +543,7 @@ impl Files {
         if let Some(own) = file.own {
             self.directories.touch(own);
         }
-        self.used.touch(object, 0);
+        self.used.touch(0, object.into());
     }
 }
 
