@@ -1,16 +1,12 @@
-"""Personalities (docs/reference/workloads.md): their mixes, and dbench and fs_mark at the same work.
+"""Personalities (docs/reference/workloads.md): whether their mixes are those that are written down.
 
-    sudo .venv/bin/python benches/personalities.py [--only mixes dbench fsmark] [--rounds 3] [--seconds 20]
-        [--clients 4] [--files 50000]
-
-All run on ext4 of a loop device, which is made anew for each run that is compared.
+sudo .venv/bin/python benches/personalities.py
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import re
 import shutil
 import sys
 from collections import Counter
@@ -18,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from _common import Figure, Measured, Target, call, ext4, loadstone, main, need, ours, rounds
+from _common import Figure, Measured, Target, call, ext4, loadstone, main, ours
 
 from loadstone.personalities import find, names
 from loadstone.wml._program import ACTS
@@ -27,8 +23,6 @@ FIGURES = {
     "mix": Figure(
         "personalities: share of a flowop in the mix, off by", "points", Target(at_most=1, of="every")
     ),
-    "dbench": Figure("dbench-like: requests of four clients", "requests/s", None, "dbench"),
-    "empty": Figure("files made in one directory, empty", "files/s", None, "fs_mark"),
 }
 FEW = 1000
 """Requests of a process from which its mix is judged: threads stop amid their loops."""
@@ -84,56 +78,5 @@ def mixes(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
     yield Measured("mix", off)
 
 
-def dbench(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
-    """The same clients, by dbench from its load file and by dbench-like, with as many files for each."""
-    need("dbench", root=True)
-
-    def theirs() -> float:
-        with ext4(folder, 8 << 30) as disk:
-            out = call("dbench", "-t", f"{args.seconds:.0f}", "-D", disk, args.clients)
-        told = re.findall(r"^ +\w+ +(\d+) +[\d.]+ +[\d.]+$", out, re.M)
-        return sum(map(int, told)) / args.seconds
-
-    def mine() -> float:
-        files = ["-D", f"nclients={args.clients}", "-D", f"nfiles={170 * args.clients}"]
-        with ext4(folder, 8 << 30) as disk:
-            found = run("dbench-like", disk / "d", "--duration", f"{args.seconds}s", *files)
-        return float(found["requests"] / found["elapsed_ns"] * 1e9)
-
-    found = rounds(args.rounds, {"dbench": theirs, "dbench-like": mine})
-    yield Measured("dbench", found["dbench-like"], found["dbench"])
-
-
-def fsmark(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
-    """Empty files made in one directory by one thread."""
-    need("fs_mark", root=True)
-
-    def theirs() -> float:
-        with ext4(folder, 8 << 30) as disk:
-            (disk / "f").mkdir()
-            words = ["-d", disk / "f", "-n", args.files, "-s", 0, "-S", 0, "-k"]
-            out = call("fs_mark", *words, "-l", folder / "fs_mark.log")
-        line = re.search(r"^\s+\d+\s+\d+\s+\d+\s+([\d.]+)\s+\d+\s*$", out, re.M)
-        if line is None:
-            sys.exit(f"fs_mark printed no line of results:\n{out}")
-        return float(line[1])
-
-    def mine() -> float:
-        with ext4(folder, 8 << 30) as disk:
-            found = run(
-                "micro-create", disk / "d", "-D", f"nfiles={args.files}", "-D", "meandirwidth=1000000"
-            )
-        return float(found["steps"]["create"]["count"] / found["elapsed_ns"] * 1e9)
-
-    found = rounds(args.rounds, {"fs_mark": theirs, "micro-create": mine})
-    yield Measured("empty", found["micro-create"], found["fs_mark"])
-
-
-def options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seconds", type=float, default=20, help="of a run [%(default)s]")
-    parser.add_argument("--clients", type=int, default=4, help="of dbench [%(default)s]")
-    parser.add_argument("--files", type=int, default=50_000, help="made [%(default)s]")
-
-
 if __name__ == "__main__":
-    main(__doc__, FIGURES, {"mixes": mixes, "dbench": dbench, "fsmark": fsmark}, rounds=3, options=options)
+    main(__doc__, FIGURES, {"mixes": mixes})

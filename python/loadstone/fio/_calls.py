@@ -9,8 +9,8 @@ from typing import Any
 from loadstone._core import MARK
 from loadstone._files import absolute
 from loadstone._values import is_null
-from loadstone.fio._job import Load
 from loadstone.fio._keys import BY_NAME
+from loadstone.fio._load import Load
 from loadstone.plan import targets
 from loadstone.plan.options import RunOptions
 from loadstone.plan.surroundings import steps_of

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from loadstone.fio._job import Load
+from loadstone.fio._load import Load
 
 Portion = tuple[int, bool]
 

@@ -16,8 +16,9 @@ from loadstone.errors import Error
 from loadstone.fio._beside import look
 from loadstone.fio._calls import plan_of_calls
 from loadstone.fio._extent import Part, amount_of, base_of, part_of, pieces_of
-from loadstone.fio._job import Load, read_jobs
+from loadstone.fio._job import read_jobs
 from loadstone.fio._keys import BY_NAME, OF_SPACE
+from loadstone.fio._load import Load
 from loadstone.fio._paths import command, implied, make, missing, refuse_new
 from loadstone.fio._read import Job
 from loadstone.plan import targets as _target

@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from loadstone.errors import Error
-from loadstone.fio._job import Load
 from loadstone.fio._keys import BY_NAME
+from loadstone.fio._load import Load
 from loadstone.plan.options import RunOptions
 
 

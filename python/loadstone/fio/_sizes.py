@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loadstone.fio import _values
+from loadstone.fio._load import Load
 from loadstone.fio._read import Entry, Job
 from loadstone.plan.offsets import rows_of_range
-
-if TYPE_CHECKING:
-    from loadstone.fio._job import Load
 
 # One request can move no more, see crates/plan.
 _MOST = 1 << 28

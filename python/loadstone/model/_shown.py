@@ -4,18 +4,38 @@ from __future__ import annotations
 
 import html as markup
 import os
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from loadstone._text import one_line
 from loadstone._units import duration, number, size
 
-if TYPE_CHECKING:
-    from loadstone.model._model import Model
-
 _COMMON = 4
 """Sizes that are named."""
+NEW = 255
+"""Of the feature ``state``: the file is new."""
 _KINDS = (("file", "files"), ("directory", "directories"), ("link", "links"))
 """Objects, one and several, as the feature ``state`` numbers them."""
+
+
+class Model(Protocol):
+    """What is asked of a model; the class itself shows itself by this module."""
+
+    path: str | None
+
+    @property
+    def header(self) -> dict[str, Any]: ...
+    @property
+    def of_files(self) -> bool: ...
+    @property
+    def requests(self) -> int: ...
+    @property
+    def dimensions(self) -> Any: ...
+    @property
+    def window(self) -> float: ...
+    def marginal(self, dimension: str) -> Any: ...
+    def matrices(self) -> Any: ...
+    def phases(self) -> Any: ...
+    def windows(self) -> Any: ...
 
 
 def line(model: Model) -> str:
@@ -94,13 +114,11 @@ def _sizes(model: Model) -> str:
     """The most common sizes, with their shares of all requests."""
     if "size" not in model.dimensions:
         return ""
-    from loadstone.model.description import bucket_text
-
     first, last, counts, none = model.marginal("size")
     rows = zip(first.tolist(), last.tolist(), counts.tolist(), none.tolist(), strict=True)
     common = sorted((row for row in rows if not row[3]), key=lambda row: -row[2])[:_COMMON]
     return ", ".join(
-        f"{bucket_text(model, 'size', one, other)} {count / max(model.requests, 1):.1%}"
+        f"{size(one)}{'' if one == other else f' to {size(other + 1)}'} {count / max(model.requests, 1):.1%}"
         for one, other, count, _ in common
     )
 
@@ -110,10 +128,18 @@ def _extent(model: Model) -> str:
     if not model.of_files:
         objects = model.header["objects"]
         return f"{_count(len(objects), 'object')}, {size(sum(one['extent'] for one in objects))} altogether"
-    from loadstone.model.description import new_objects
-
     made = new_objects(model)
     return ", ".join(_count(made[kind], *names) for kind, names in enumerate(_KINDS) if made.get(kind))
+
+
+def new_objects(model: Model) -> dict[int, int]:
+    """How many objects of each kind a model of files makes up: 0 files, 1 directories, 2 symbolic links."""
+    state = model.marginal("state")
+    found: dict[int, int] = {}
+    for value, count in zip(state.first.tolist(), state.counts.tolist(), strict=True):
+        if value >> 4 == NEW:
+            found[value & 3] = found.get(value & 3, 0) + count
+    return found
 
 
 def _count(n: int, one: str, several: str = "") -> str:

@@ -14,6 +14,7 @@ from loadstone._units import duration, size
 from loadstone.errors import Error
 from loadstone.model._check import unit
 from loadstone.model._model import Marginal, Model
+from loadstone.model._shown import NEW
 from loadstone.trace import FLAGS, OPS, Path
 
 _TITLES = {
@@ -50,7 +51,6 @@ _TITLES = {
 
 # As the feature ``state`` numbers them.
 _KINDS = ("file", "directory", "link", "?")
-_NEW = 255
 
 
 def title(dimension: str) -> str:
@@ -98,20 +98,10 @@ def value_text(model: Model, dimension: str, value: int) -> str:
 def _state_text(value: int) -> str:
     """``file, there, after stat``."""
     op, kind = value >> 4, _KINDS[value & 3]
-    if op == _NEW:
+    if op == NEW:
         return f"new {kind}"
     there = "there" if value & 4 else "not there"
     return f"{kind}, {there}, after {OPS.get(op, str(op))}{' (second)' if value & 8 else ''}"
-
-
-def new_objects(model: Model) -> dict[int, int]:
-    """How many objects of each kind a model of files makes up: 0 files, 1 directories, 2 symbolic links."""
-    state = model.marginal("state")
-    found: dict[int, int] = {}
-    for value, count in zip(state.first.tolist(), state.counts.tolist(), strict=True):
-        if value >> 4 == _NEW:
-            found[value & 3] = found.get(value & 3, 0) + count
-    return found
 
 
 def bucket_text(model: Model, dimension: str, first: int, last: int) -> str:
