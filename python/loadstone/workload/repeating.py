@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,7 +105,7 @@ class Repeats:
         """Metrics that must be known: the primary one, and those that were asked for."""
         return list(dict.fromkeys([*list(self._metrics)[:1], *self.asked]))
 
-    def runs(self) -> Iterator[NamedRun]:
+    def runs(self) -> Generator[NamedRun]:
         """All runs; each is to be told to :meth:`ended` before the next is asked for."""
         made = _to_be_made(self.job)
         if self.job.first is not None:
