@@ -37,10 +37,11 @@ def read_arms(places: Sequence[Place]) -> list[Arm]:
                 f"{path}: is given twice, also as {seen[real]}; how its own runs differ is told by `itself`"
             )
         seen[real] = os.fspath(path)
-    names = [name or _name_of(path) for name, path in named]
-    for at, (given, path) in enumerate(named):
-        if names.count(names[at]) > 1 and given is None:
-            names[at] = os.path.join(Path(path).resolve().parent.name, names[at])
+    short = [name or _name_of(path) for name, path in named]
+    names = [
+        os.path.join(path.resolve().parent.name, name) if short.count(name) > 1 and given is None else name
+        for name, (given, path) in zip(short, named, strict=True)
+    ]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise OptionError(None, None, f"{twice}: two arms have this name; write NAME=PATH to tell them apart")
     return [read_arm(path, name) for name, (_, path) in zip(names, named, strict=True)]

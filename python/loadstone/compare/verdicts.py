@@ -17,11 +17,12 @@ from typing import Literal
 import numpy as np
 
 from loadstone.compare.arm import Arm
-from loadstone.stats.equivalence import ERROR, LEAST_TO_DIFFER, runs_to_decide
+from loadstone.stats.equivalence import ERROR, LEAST_TO_DIFFER, MOST_RUNS, POWER, runs_to_decide
 from loadstone.stats.intervals import Blocks, Contrast, Interval, contrast, exponential, logs, t_interval
 from loadstone.stats.many import benjamini_hochberg, holm
 from loadstone.stats.means import mean_of
 from loadstone.stats.metric import Metric
+from loadstone.stats.planning import runs_for_difference
 
 Verdict = Literal["better", "worse", "higher", "lower", "same", "undecided", "no verdict"]
 
@@ -164,8 +165,21 @@ def _finding(
         verdict = "undecided"
     more = None
     if verdict == "undecided" and not below and one.of_logs:
-        more = runs_to_decide(one.first, one.second, margin)
+        more = _more(one, margin, confidence)
     return replace(found, verdict=verdict, more=more, floor=floor, below_floor=below)
+
+
+def _more(one: _Pair, margin: float, confidence: float) -> int | None:
+    """Runs of each arm, as noisy as these, that decide in four of five cases: one way or the other."""
+    n = len(one.first), len(one.second)
+    apart = abs(one.contrast.value)
+    found = [runs_to_decide(one.first, one.second, margin, blocks=one.blocks)]
+    if apart and math.isfinite(one.contrast.error):
+        pairs = one.blocks is not None
+        # The spread of runs, or of pairs, behind the error of the difference of means.
+        spread = one.contrast.error * math.sqrt(one.contrast.n if pairs else 1 / (1 / n[0] + 1 / n[1]))
+        found.append(runs_for_difference(spread, apart, POWER, confidence, pairs))
+    return min((runs for runs in found if runs is not None and max(n) < runs <= MOST_RUNS), default=None)
 
 
 def _direction(one: _Pair) -> Verdict:
