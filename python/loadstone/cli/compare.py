@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from loadstone._files import aside, refuse
 from loadstone.cli import _show
-from loadstone.cli._command import Command, in_options
+from loadstone.cli._command import Command, Of, in_options, is_given, long_name
 from loadstone.cli._streams import drawn
 from loadstone.cli._types import Share
 
 if TYPE_CHECKING:
-    from loadstone.compare import Comparison
+    from loadstone.compare import Comparison, History
 
 FAILED = 3
 """Status where a condition of --fail-if holds."""
@@ -64,9 +66,30 @@ FAILED = 3
     help="End with status 3 if this holds (repeatable): [METRIC] worse, better, different, undecided or not "
     'same, perhaps with a size: "service_p99 worse by 10%". METRIC: the primary one, or any.',
 )
+@click.option(
+    "--history",
+    "over_time",
+    is_flag=True,
+    help="Take all bundles of one folder in the order of time, and say where figures step.",
+)
+@click.option(
+    "--csv",
+    "table",
+    cls=Of,
+    of=("--history",),
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write that history as CSV, which Apache Otava reads.",
+)
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Draw a picture (PNG, SVG).",
+)
 @click.option("--markdown", is_flag=True, help="Print Markdown, as for a pull request.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write a page.")
-@click.option("--force", is_flag=True, help="Replace the page if it exists.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @_show.json_option
 def command(arms: tuple[str, ...], markdown: bool, as_json: bool, **given: Any) -> None:
     """Say which of several results is better, by how much, and how sure that is.
@@ -87,15 +110,22 @@ def command(arms: tuple[str, ...], markdown: bool, as_json: bool, **given: Any) 
       loadstone compare old=main/ new=branch/ --fail-if "worse by 5%" --markdown
       loadstone compare ext4.bundle xfs.bundle --metric service_p99 --html ext4-xfs.html
       loadstone compare ext4.bundle --self
+      loadstone compare --history nightly/ --csv nightly.csv
 
     The status is 3 if a condition of --fail-if holds.
     """
     from loadstone.compare import compare_bundles, compare_itself
 
+    if markdown and given["over_time"]:
+        raise click.UsageError("--history: takes no --markdown; it looks for steps in one folder")
     if markdown and as_json:
         raise click.UsageError("--markdown and --json: both print; give one of them")
-    if given["force"] and not given["html"]:
-        raise click.UsageError("--force: needs --html, of which it says more")
+    if given["force"] and not (given["html"] or given["table"] or given["plot"]):
+        raise click.UsageError("--force: needs --html, --csv or --plot, of which it says more")
+    _check_outputs(given)
+    if given["over_time"]:
+        _history(arms, as_json, given)
+        return
     common = {key: given[key] for key in ("margin", "all_metrics", "confidence")}
     if given["itself"]:
         if len(arms) != 1 or given["floor"]:
@@ -116,6 +146,8 @@ def command(arms: tuple[str, ...], markdown: bool, as_json: bool, **given: Any) 
     failing = found.failing(given["fail_if"])
     if given["html"]:
         found.report(given["html"], force=given["force"])
+    if given["plot"]:
+        _draw(found, given)
     if as_json:
         _show.show_json({**found.to_json(), "failing": [text for text, _ in failing]})
     elif markdown:
@@ -128,6 +160,52 @@ def command(arms: tuple[str, ...], markdown: bool, as_json: bool, **given: Any) 
         click.echo(f"fails: {text}: {one.metric.name} of {one.arm} is {one.verdict}", err=True)
     if failing:
         raise click.exceptions.Exit(FAILED)
+
+
+def _history(arms: tuple[str, ...], as_json: bool, given: Mapping[str, Any]) -> None:
+    """Steps of a folder of bundles."""
+    from loadstone.compare import history
+
+    params = click.get_current_context().command.params
+    for name in ("margin", "itself", "floor", "fail_if", "html"):
+        one = next(one for one in params if one.name == name)
+        if is_given(one, click.get_current_context()):
+            raise click.UsageError(f"--history: takes no {long_name(one)}; it looks for steps in one folder")
+    if len(arms) != 1:
+        raise click.UsageError(f"--history: takes one folder of bundles, and {len(arms)} are given")
+    found = history(
+        arms[0],
+        given["metrics"],
+        all_metrics=given["all_metrics"],
+        confidence=given["confidence"],
+        accept_differences=given["accept_differences"],
+    )
+    if given["table"]:
+        with aside(given["table"], given["force"]) as hidden:
+            hidden.write_text(found.csv(), encoding="utf-8")
+    if given["plot"]:
+        _draw(found, given)
+    if as_json:
+        _show.show_json(found.to_json())
+    else:
+        click.echo(in_options(found.text()))
+
+
+def _draw(found: Comparison | History, given: Mapping[str, Any]) -> None:
+    from loadstone.model.description import save_figure
+
+    save_figure(found.plot(), given["plot"], given["force"])
+
+
+def _check_outputs(given: Mapping[str, Any]) -> None:
+    """Files that are written take the place of no others, which is found out before the work is done."""
+    from loadstone.model.description import picture_ending
+
+    if given["plot"]:
+        picture_ending(given["plot"])
+    for name in ("plot", "html", "table"):
+        if given[name]:
+            refuse(given[name], given["force"])
 
 
 def _tell(found: Comparison) -> None:

@@ -9,6 +9,7 @@ from loadstone.compare.arm import Arm, RunValues
 from loadstone.compare.comparison import Comparison, compare, compare_arms, compare_bundles, compare_itself
 from loadstone.compare.differences import Difference
 from loadstone.compare.floor import floors
+from loadstone.compare.history import History, history
 from loadstone.compare.reading import read_arm, read_arms
 from loadstone.compare.verdicts import Finding
 
@@ -17,12 +18,14 @@ __all__ = [
     "Comparison",
     "Difference",
     "Finding",
+    "History",
     "RunValues",
     "compare",
     "compare_arms",
     "compare_bundles",
     "compare_itself",
     "floors",
+    "history",
     "read_arm",
     "read_arms",
 ]

@@ -120,10 +120,10 @@ def compare(
     found = differences(arms)
     if not accept_differences:
         refuse(found, arms)
-    chosen, missing = _chosen(arms, metrics, all_metrics)
-    pairs = [pair(arms[0], arm, metric) for metric in chosen for arm in arms[1:]]
+    wanted, missing = chosen(arms, metrics, all_metrics)
+    pairs = [pair(arms[0], arm, metric) for metric in wanted for arm in arms[1:]]
     known = floors(floor) if floor else {}
-    findings = judge(pairs, chosen[0].name, margin, confidence, known)
+    findings = judge(pairs, wanted[0].name, margin, confidence, known)
     return Comparison(arms, found, findings, margin, confidence, [*_notes(arms, findings), *missing])
 
 
@@ -184,9 +184,7 @@ def _few(floor: Sequence[Place]) -> Sequence[Place]:
     return floor
 
 
-def _chosen(
-    arms: Sequence[Arm], metrics: Sequence[str] | None, every: bool
-) -> tuple[list[Metric], list[str]]:
+def chosen(arms: Sequence[Arm], metrics: Sequence[str] | None, every: bool) -> tuple[list[Metric], list[str]]:
     """Metrics that are compared, the primary one first; and what is said of those that cannot be."""
     known: dict[str, Metric] = {}
     for arm in arms:
