@@ -44,7 +44,9 @@ class TTest:
     difference: Interval
     """Second minus first, in the unit of the values."""
     ratio: Interval | None
-    """Second over first; None of pairs, and where the first mean may be zero, so that any ratio may be."""
+    """Second over first; None of pairs, and where the first mean may be zero, so that any ratio may
+    be.
+    """
     variances: Literal["pooled", "welch", "paired"]
     """How the error was found."""
 

@@ -1,8 +1,8 @@
 """How often to repeat a run: a fixed number of times, or until every metric is known well enough.
 
-The rule is Auto-pilot's (C. Wright et al., USENIX 2005; snapshots thesis, chapter 5): runs go on until
-the half-width of the t interval of the mean is below a share of the mean, for all metrics at once. It
-asks widths only. A rule that stops when a test succeeds finds differences where none are
+The rule is Auto-pilot's (C. Wright et al., USENIX 2005; snapshots thesis, chapter 5): runs go on
+until the half-width of the t interval of the mean is below a share of the mean, for all metrics at
+once. It asks widths only. A rule that stops when a test succeeds finds differences where none are
 (J. Simmons et al., Psychological Science 22, 2011).
 """
 
