@@ -251,7 +251,7 @@ def html(of: Comparison) -> str:
 
 
 def plain(of: Comparison) -> dict[str, Any]:
-    """As plain data, ``docs/reference/formats/comparison.md``."""
+    """As plain data, ``docs/reference/compare.md``."""
     return {
         "format": FORMAT,
         "version": VERSION,
