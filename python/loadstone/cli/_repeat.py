@@ -34,6 +34,7 @@ class ShownRepeats(Shown):
         repetition(given["repeat"])
         refuse(job)
         self.last: Repeated | None = None
+        self._told = False
 
     def __call__(self, summary: Mapping[str, Any]) -> None:
         """A run is a part of its repeat."""
@@ -46,9 +47,14 @@ class ShownRepeats(Shown):
         return f"repeat {done + 1}{of}{f', {run.name}' if run.name else ''}"
 
     def repeated(self, one: Repeated) -> None:
-        """Says what is known by now."""
-        self.last = one
-        click.echo(line(one), err=self.given["as_json"])
+        """Takes note of what is known by now."""
+        self.last, self._told = one, False
+
+    def tell(self) -> None:
+        """Says it, once."""
+        if self.last is not None and not self._told:
+            self._told = True
+            click.echo(line(self.last), err=self.given["as_json"])
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -59,6 +65,7 @@ class ShownRepeats(Shown):
         """Says what is known, or that it is not."""
         partial = failure is not None or bool(self.runs and self.runs[-1]["partial"])
         last = self.last
+        self.tell()
         if self.given["as_json"]:
             found = None if last is None else told(last)
             words = str(failure) if failure is not None else None
