@@ -76,9 +76,6 @@ SKIPPED = {
         "umount": LOOP,
         "loadstone verify --state file.verify": LOOP,
     },
-    "docs/reference/compare.md": {
-        "loadstone compare ARM ARM...": "a synopsis",
-    },
     "docs/reference/workloads.md": {},
 }
 # What is told with status 1: damage, and how far from what was asked a tree of a few small files is.
