@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from loadstone.cli._live import LiveView
     from loadstone.plan.actions import RunPlan
     from loadstone.workload import Job
+    from loadstone.workload.repeating import Repeated
 
 
 class LiveLine:
@@ -104,15 +105,14 @@ def perform(job: Job, given: Mapping[str, Any]) -> None:
     for text in job.notes:
         click.echo(f"note: {in_options(text)}", err=True)
     if given["dry_run"]:
+        if given.get("repeat"):
+            raise click.UsageError("--repeat: --dry-run prints the plan, which is the same for each repeat")
         show_plans(job, given)
         return
+    shown = _shown(job, given)
     if job.suite is None:
-        shown = Shown(job, given)
         confirm_plans(job.plans, given["yes"])
     else:
-        from loadstone.cli._suite import ShownSuite
-
-        shown = ShownSuite(job, given)
         confirm_long(job.suite, given["yes"])
         confirm_plans([], given["yes"], job.suite.room)
     _check_log(job)
@@ -130,6 +130,19 @@ def perform(job: Job, given: Mapping[str, Any]) -> None:
         raise click.exceptions.Exit(status())
 
 
+def _shown(job: Job, given: Mapping[str, Any]) -> Shown:
+    """What shows the results of this job."""
+    if given.get("repeat"):
+        from loadstone.cli._repeat import ShownRepeats
+
+        return ShownRepeats(job, given)
+    if job.suite is not None:
+        from loadstone.cli._suite import ShownSuite
+
+        return ShownSuite(job, given)
+    return Shown(job, given)
+
+
 def _performed(
     job: Job, given: Mapping[str, Any], shown: Shown
 ) -> tuple[list[Mapping[str, Any]], bool, Kept | None]:
@@ -144,15 +157,22 @@ def _performed(
         def begun(run: RunPlan) -> None:
             if isinstance(live, LiveLine):
                 live.clear()
-                live.title = run.name
+                live.title = shown.title(run)
             if job.kind == "jobs" and len(job.runs) > 1:
                 say(f"jobs: {run.name}")
 
         def ended(summary: Mapping[str, Any]) -> None:
             # The whole screen is not left between two runs. What is said where nothing follows can wait.
-            if isinstance(live, LiveLine) and len(job.actions) > 1:
+            if isinstance(live, LiveLine) and (len(job.actions) > 1 or given.get("repeat")):
                 live.clear()
                 shown(summary)
+
+        def repeated(one: Repeated) -> None:
+            shown.repeated(one)
+            # The whole screen is not left between two runs.
+            if isinstance(live, LiveLine):
+                live.clear()
+                shown.tell()
 
         try:
             bundle = loadstone.run(
@@ -163,9 +183,12 @@ def _performed(
                 probes=given["probes"],
                 by=given["by"],
                 force=given["force"],
+                repeat=given.get("repeat"),
+                sure=given.get("sure") or (),
                 say=say,
                 on_run=begun,
                 on_done=ended,
+                on_repeat=repeated,
             )
         except Kept as error:
             return [*shown.runs, *_untold(error, len(shown.runs))], True, error

@@ -14,7 +14,9 @@ from loadstone.errors import Error, Kept
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from loadstone.plan.actions import RunPlan
     from loadstone.workload import Job
+    from loadstone.workload.repeating import Repeated
 
 
 class Shown:
@@ -56,6 +58,16 @@ class Shown:
             partial = failure is not None or error is not None or bool(self.runs[-1]["partial"])
         told = {"script": self.job.workload, "partial": partial, "failure": failure, "runs": self.runs}
         show_json(told)
+
+    def title(self, run: RunPlan) -> str:
+        """What is shown beside a run that goes on."""
+        return run.name
+
+    def repeated(self, one: Repeated) -> None:
+        """A repeat has ended."""
+
+    def tell(self) -> None:
+        """Says what is known by a repeat that has ended."""
 
     def end(self, failure: Kept | None) -> None:
         """All runs have ended."""
