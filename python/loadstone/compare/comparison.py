@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -12,9 +11,10 @@ from loadstone._text import meant
 from loadstone.compare import texts
 from loadstone.compare.arm import Arm
 from loadstone.compare.conditions import failing
-from loadstone.compare.differences import Difference, differences, refuse
+from loadstone.compare.differences import differences, refuse
 from loadstone.compare.floor import floors, halves
 from loadstone.compare.reading import Place, read_arm, read_arms, renamed
+from loadstone.compare.results import Results
 from loadstone.compare.verdicts import Finding, judge, pair
 from loadstone.errors import Error, OptionError
 from loadstone.stats.metric import Metric
@@ -23,26 +23,8 @@ RATES = ("per_s", "bytes_per_s")
 """What is compared of a suite's measurements unless all is asked for."""
 
 
-@dataclass(frozen=True, repr=False)
-class Comparison:
+class Comparison(Results):
     """Arms beside the first of them, which is the base."""
-
-    arms: Sequence[Arm]
-    differences: Sequence[Difference]
-    """What differs between them besides their figures."""
-    verdicts: Sequence[Finding]
-    """For each arm but the base and each metric; those of the primary metric first."""
-    margin: float
-    """Within which arms are the same, as a share."""
-    confidence: float
-    """Of intervals and tests."""
-    notes: Sequence[str] = field(default=())
-    """What should be known besides."""
-
-    @property
-    def primary(self) -> list[Finding]:
-        """Findings of the primary metric, one for each arm but the base."""
-        return [one for one in self.verdicts if one.primary]
 
     def failing(self, conditions: Sequence[str]) -> list[tuple[str, Finding]]:
         """Which of these conditions hold, such as ``worse by 5%``, each with the finding.

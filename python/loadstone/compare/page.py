@@ -15,14 +15,14 @@ from loadstone.report.figure import Figure, Panel, axis, fade, layout, plotted
 from loadstone.report.page import Row, Section, Table
 
 if TYPE_CHECKING:
-    from loadstone.compare.comparison import Comparison
+    from loadstone.compare.results import Results
 
 _TONES = {"better": "good", "worse": "bad", "undecided": "warn", "no verdict": "warn"}
 _COLOURS = tuple(f"var(--c{number})" for number in range(6))
 _DRAWN = {"better": "var(--good)", "worse": "var(--bad)", "higher": "var(--c0)", "lower": "var(--c0)"}
 
 
-def write(of: Comparison, out: str | os.PathLike[str], force: bool = False) -> Page:
+def write(of: Results, out: str | os.PathLike[str], force: bool = False) -> Page:
     """Writes the page; it appears only when it is whole, and an existing one is kept unless ``force``."""
     refuse(out, force)
     page = build(of)
@@ -30,7 +30,7 @@ def write(of: Comparison, out: str | os.PathLike[str], force: bool = False) -> P
     return page
 
 
-def build(of: Comparison) -> Page:
+def build(of: Results) -> Page:
     """The page of a comparison."""
     said = [f"{one.arm} against {one.base}: {texts.sentence(one, of.margin)}." for one in of.primary]
     names = [arm.name for arm in of.arms]
@@ -54,7 +54,7 @@ def build(of: Comparison) -> Page:
     )
 
 
-def _differences(of: Comparison) -> Table:
+def _differences(of: Results) -> Table:
     rows = [
         Row([one.name, *texts.values_of(one, len(of.arms))], "warn" if one.refused else "")
         for one in of.differences
@@ -65,7 +65,7 @@ def _differences(of: Comparison) -> Table:
     return Table(columns, rows, text=tuple(range(len(columns))))
 
 
-def _table(of: Comparison, found: list[Finding]) -> Table:
+def _table(of: Results, found: list[Finding]) -> Table:
     rows = [Row(texts.cells(one), _TONES.get(one.verdict, "")) for one in found]
     note = (
         f"The same: within {words.percent(of.margin)}. Ratios are of geometric means over runs, figures are "
@@ -74,7 +74,7 @@ def _table(of: Comparison, found: list[Finding]) -> Table:
     return Table(texts.heads(of, found[0]), rows, note=note, text=(0, 1), toned=1)
 
 
-def _forest(of: Comparison) -> Figure:
+def _forest(of: Results) -> Figure:
     """Ratio with interval of each metric, and the margin as a band."""
     found = with_ratio(of)
     several = len(of.arms) > 2
@@ -159,7 +159,7 @@ def _known(low: float, high: float) -> list[float | None]:
     return [low, high] if low > 0 and math.isfinite(high) else [None, None]
 
 
-def _points(of: Comparison) -> Figure:
+def _points(of: Results) -> Figure:
     """The primary metric of every run, in the order of the runs, and as empirical distributions."""
     metric = of.primary[0].metric
     unit = f" ({metric.unit})" if metric.unit else ""

@@ -10,12 +10,12 @@ from loadstone.compare import words
 from loadstone.compare.verdicts import Finding
 
 if TYPE_CHECKING:
-    from loadstone.compare.comparison import Comparison
+    from loadstone.compare.results import Results
 
 COLOURS = {"better": "#2a7f3f", "worse": "#b3261e", "higher": "#1f5fa8", "lower": "#1f5fa8"}
 
 
-def with_ratio(of: Comparison) -> list[Finding]:
+def with_ratio(of: Results) -> list[Finding]:
     """Findings that have a ratio to draw."""
     return [one for one in of.verdicts if one.ratio is not None and one.ratio.value > 0]
 
@@ -25,7 +25,7 @@ def label(one: Finding, several: bool) -> str:
     return f"{one.metric.name}, {one.arm}" if several else one.metric.name
 
 
-def forest(of: Comparison) -> Any:
+def forest(of: Results) -> Any:
     """A matplotlib figure of both."""
     _pictures.ready()
     from matplotlib.figure import Figure

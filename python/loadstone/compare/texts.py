@@ -15,7 +15,7 @@ from loadstone.compare.verdicts import Finding
 from loadstone.stats.intervals import Interval
 
 if TYPE_CHECKING:
-    from loadstone.compare.comparison import Comparison
+    from loadstone.compare.results import Results
 
 FORMAT = "loadstone-comparison"
 """Of the plain data."""
@@ -69,12 +69,12 @@ def _difference(one: Finding) -> str:
     )
 
 
-def sentences(of: Comparison) -> list[str]:
+def sentences(of: Results) -> list[str]:
     """What is said of the primary metric, a sentence for each arm."""
     return [one_line(f"{one.arm} against {one.base}: {sentence(one, of.margin)}") for one in of.primary]
 
 
-def heads(of: Comparison, one: Finding) -> list[str]:
+def heads(of: Results, one: Finding) -> list[str]:
     """Heads of the table of an arm."""
     return [
         "metric",
@@ -111,12 +111,12 @@ def _value(one: Finding, found: Interval) -> str:
     return f"{text} ±{words.percent((found.high - found.low) / 2 / abs(found.value))}{flag}"
 
 
-def by_arm(of: Comparison) -> list[list[Finding]]:
+def by_arm(of: Results) -> list[list[Finding]]:
     """Findings of each arm but the base."""
     return [[one for one in of.verdicts if one.arm == arm.name] for arm in of.arms[1:]]
 
 
-def remarks(of: Comparison) -> list[str]:
+def remarks(of: Results) -> list[str]:
     """Notes, and how figures are meant."""
     found = [one_line(note) for note in of.notes]
     if any(
@@ -135,7 +135,7 @@ def remarks(of: Comparison) -> list[str]:
     return found
 
 
-def text(of: Comparison, colour: bool = False) -> str:
+def text(of: Results, colour: bool = False) -> str:
     """For a terminal."""
     lines: list[str] = []
     if of.differences:
@@ -166,7 +166,7 @@ def _coloured(line: str, verdict: str) -> str:
     return re.sub(rf"\b{verdict}\b", f"\x1b[{_COLOURS[verdict]}m{verdict}\x1b[0m", line, count=1)
 
 
-def _of_differences(of: Comparison) -> list[list[str]]:
+def _of_differences(of: Results) -> list[list[str]]:
     """A row for each difference, with heads."""
     rows = [["", *(one_line(arm.name) for arm in of.arms)]]
     for one in of.differences:
@@ -208,7 +208,7 @@ def _escaped(cell: str) -> str:
     return _SPECIAL.sub(r"\\\1", plain).replace("@", "@&#8203;")
 
 
-def markdown(of: Comparison) -> str:
+def markdown(of: Results) -> str:
     """As a pull request shows it."""
     marks = {"better": "✅ ", "worse": "❌ ", "undecided": "❔ "}
     lines = []
@@ -239,7 +239,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def html(of: Comparison) -> str:
+def html(of: Results) -> str:
     """For notebooks."""
     parts = [f"<p>{markup.escape(said)}</p>" for said in sentences(of)]
     for findings in by_arm(of):
@@ -251,7 +251,7 @@ def html(of: Comparison) -> str:
     return "".join(parts)
 
 
-def plain(of: Comparison) -> dict[str, Any]:
+def plain(of: Results) -> dict[str, Any]:
     """As plain data, ``docs/reference/compare.md``."""
     return {
         "format": FORMAT,
