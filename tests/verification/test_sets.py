@@ -101,6 +101,47 @@ def test_what_is_written_through_links_is_no_damage_of_others(loadstone, tmp_pat
     assert set(found["steps"]["o"]["errors"]) <= {"ENOENT"}
 
 
+def test_what_the_kernel_copies_into_a_new_file_is_unknown(loadstone, tmp_path):
+    script = tmp_path / "copy.f"
+    script.write_text(
+        "set $dir=/tmp\n"
+        "define fileset name=s,path=$dir,size=64k,entries=100,prealloc=50\n"
+        "define process name=p { thread name=t,memsize=1m,instances=1 {\n"
+        "  flowop createfile name=o1,filesetname=s,fd=1\n"
+        "  flowop openfile name=o2,filesetname=s,fd=2\n"
+        "  flowop copyfilerange name=o3,srcfd=2,fd=1,iosize=64k\n"
+        "  flowop write name=o4,fd=1,iosize=10k,random\n"
+        "  flowop read name=o5,fd=1,iosize=100,random\n"
+        "  flowop closefile name=o6,fd=1\n"
+        "  flowop closefile name=o7,fd=2\n"
+        "  flowop deletefile name=o8,filesetname=s\n} }\nrun 1\n"
+    )
+    words = ("--on", tmp_path / "on", "--duration", "400ms", "--verify", "--yes", "--seed", 1, "--json")
+    found = json.loads(loadstone("run", script, *words).stdout)["verified"]
+    assert found["wrong"] == {} and found["checked"] > 0
+
+
+def test_what_two_threads_cut_and_lengthen_is_no_loss(loadstone, tmp_path):
+    script = tmp_path / "cut.f"
+    script.write_text(
+        "set $dir=/tmp\n"
+        "define fileset name=s,path=$dir,size=4k,entries=3,dirwidth=5,prealloc=100,reuse\n"
+        "define process name=p { thread name=t,memsize=1m,instances=2 {\n"
+        "  flowop openfile name=o2,filesetname=s,fd=1,dsync\n"
+        "  flowop appendfile name=o3,fd=1,iosize=4k\n"
+        "  flowop truncate name=o4,fd=1,value=5000\n"
+        "  flowop readwholefile name=o5,fd=1,iosize=512\n"
+        "  flowop closefile name=o7,fd=1\n"
+        "  flowop openfile name=o8,filesetname=s,fd=1\n"
+        "  flowop truncate name=o10,fd=1,value=4096\n"
+        "  flowop closefile name=o12,fd=1\n} }\nrun 1\n"
+    )
+    for number in range(5):
+        words = ("--on", tmp_path / f"on{number}", "--duration", "400ms", "--verify", "--yes", "--json")
+        found = json.loads(loadstone("run", script, *words).stdout)["verified"]
+        assert found["wrong"] == {} and found["checked"] > 0
+
+
 OPEN = {"act": "open", "name": "open", "slot": 1}
 CLOSE = {"act": "close", "name": "close", "slot": 1}
 

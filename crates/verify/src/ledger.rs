@@ -9,7 +9,7 @@ use crate::blocks::Before;
 use crate::mark::SECTOR;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, RwLock};
 
 /// Blocks that share a lock.
@@ -29,6 +29,8 @@ const PART: u8 = 16;
 const CUT: u8 = 32;
 /// Of what is under way: a write did not arrive that made the file longer.
 const SHORT: u8 = 64;
+/// Of what is under way: the file is cut before its end.
+const CUTTING: u8 = 128;
 
 /// No generation is known to be stable.
 const NONE: u32 = u32::MAX;
@@ -152,6 +154,38 @@ impl Entry {
         }
     }
 
+    /// The file is about to be cut before the block's end.
+    fn begin_cut(&mut self) {
+        self.flags |= if self.flying > 0 { RACED } else { 0 } | CUTTING | CUT | PART;
+        self.flying = self.flying.saturating_add(1);
+    }
+
+    /// The file was cut, and the block has so many bytes at most; or nothing was cut, as `size` says.
+    fn end_cut(&mut self, size: Option<u64>) {
+        let alone = self.flags & (CUTTING | RACED) == CUTTING && self.flying == 1;
+        if self.flags & CUTTING != 0 {
+            self.flying = self.flying.saturating_sub(1);
+        }
+        if self.flying == 0 {
+            self.flags &= UNKNOWN | MIXED;
+        }
+        // Of what others wrote meanwhile nobody knows whether it was cut. That the file is longer now is theirs, too.
+        let Some(left) = size.filter(|_| alone) else {
+            return if !alone {
+                self.forget()
+            };
+        };
+        if u64::from(self.filled) <= left {
+            return;
+        }
+        self.filled = left as u32;
+        self.durable = NONE;
+        if left == 0 {
+            // Its generations go on, so that none comes again.
+            (self.floor, self.flags) = (self.latest, 0);
+        }
+    }
+
     /// From now on nobody knows what is there.
     fn forget(&mut self) {
         self.flags |= UNKNOWN;
@@ -230,6 +264,10 @@ pub struct Ledger {
     lagging: AtomicU32,
     /// Where the blocks end that there is room for.
     reaches: AtomicU64,
+    /// Calls under way that cut the file.
+    cuts: AtomicU32,
+    /// Nobody knows what is anywhere, nor what comes there without a write.
+    forgotten: AtomicBool,
 }
 
 impl Ledger {
@@ -245,6 +283,8 @@ impl Ledger {
             synced: AtomicU32::new(0),
             lagging: AtomicU32::new(0),
             reaches: AtomicU64::new(0),
+            cuts: AtomicU32::new(0),
+            forgotten: AtomicBool::new(false),
         };
         let mut groups = Vec::new();
         ledger.extend(&mut groups, ledger.blocks());
@@ -275,7 +315,12 @@ impl Ledger {
     /// A block that nothing was written to.
     fn fresh(&self, block: u64) -> Entry {
         let room = self.about.size.saturating_sub(block * self.unit).min(self.unit) as u32;
-        Entry { filled: if self.about.before == Before::Filled { room } else { 0 }, ..Entry::default() }
+        let filled = if self.about.before == Before::Filled { room } else { 0 };
+        let mut entry = Entry { filled, ..Entry::default() };
+        if self.cuts.load(Relaxed) > 0 || self.forgotten.load(Relaxed) {
+            entry.forget();
+        }
+        entry
     }
 
     /// Adds entries until there are so many.
@@ -358,7 +403,7 @@ impl Ledger {
         seen.clear();
         let lags = self.lagging.load(Relaxed) > 0;
         self.each(at, size, |_, entry, _, _| {
-            let (open, skip) = (entry.flying > 0, lags || entry.flags & UNKNOWN != 0);
+            let (open, skip) = (entry.flying > 0, lags || entry.flags & (UNKNOWN | CUTTING) != 0);
             let loose = open || entry.flags & MIXED != 0;
             let (low, high, filled) = (entry.floor, entry.latest, entry.filled);
             seen.push(Allowed { low, high, loose, open, skip, filled });
@@ -373,7 +418,7 @@ impl Ledger {
             let Some(seen) = seen.next() else { return };
             seen.open |= entry.flying > 0 || entry.latest != seen.high;
             seen.loose |= seen.open || entry.flags & MIXED != 0;
-            seen.skip |= entry.flags & UNKNOWN != 0;
+            seen.skip |= entry.flags & (UNKNOWN | CUTTING) != 0;
             // Generations have begun anew meanwhile.
             seen.skip |= entry.latest < seen.high;
             (seen.high, seen.filled) = (entry.latest, seen.filled.min(entry.filled));
@@ -389,6 +434,8 @@ impl Ledger {
 
     /// A range begins to be given back: nobody knows what will be read there.
     pub fn begin_discard(&self, at: u64, size: u64) {
+        // What lies beyond the end so far may be there then.
+        self.reach(at + size);
         self.each(at, size, |_, entry, _, _| {
             entry.begin(1, 1);
             entry.forget();
@@ -441,23 +488,28 @@ impl Ledger {
         });
     }
 
-    /// The file was made as long as that: what was behind is gone, what is new is zeros.
-    pub fn truncate(&self, size: u64) {
+    /// The file is about to be made as long as that.
+    pub fn begin_cut(&self, size: u64) {
+        self.behind(size, || _ = self.cuts.fetch_add(1, Relaxed), |entry, _| entry.begin_cut());
+    }
+
+    /// The file was made as long as that: what was behind is gone, what is new is zeros. Or it was not, and is as it was.
+    pub fn end_cut(&self, size: u64, done: bool) {
+        let end = |entry: &mut Entry, left| entry.end_cut(done.then_some(left));
+        self.behind(size, || _ = self.cuts.fetch_sub(1, Relaxed), end);
+    }
+
+    /// Gives every block that goes on behind byte `size` to `each`, with its bytes before that. `first` comes before, while
+    /// nobody adds blocks.
+    fn behind(&self, size: u64, first: impl FnOnce(), each: impl Fn(&mut Entry, u64)) {
         let groups = self.groups.write().unwrap_or_else(|e| e.into_inner());
+        first();
         for (number, group) in groups.iter().enumerate() {
             let mut entries = group.lock().unwrap_or_else(|e| e.into_inner());
             for (i, entry) in entries.iter_mut().enumerate() {
                 let left = size.saturating_sub((number * GROUP + i) as u64 * self.unit);
-                if u64::from(entry.filled) <= left {
-                    continue;
-                }
-                entry.filled = left as u32;
-                entry.durable = NONE;
-                if left == 0 && entry.flying == 0 {
-                    // Its generations go on, so that none comes again.
-                    (entry.floor, entry.flags) = (entry.latest, 0);
-                } else if entry.flying > 0 {
-                    entry.forget();
+                if left < self.unit {
+                    each(entry, left);
                 }
             }
         }
@@ -465,7 +517,8 @@ impl Ledger {
 
     /// From now on nobody knows what is anywhere.
     pub fn forget(&self) {
-        let groups = self.groups.read().unwrap_or_else(|e| e.into_inner());
+        let groups = self.groups.write().unwrap_or_else(|e| e.into_inner());
+        self.forgotten.store(true, Relaxed);
         for group in groups.iter() {
             group.lock().unwrap_or_else(|e| e.into_inner()).iter_mut().for_each(Entry::forget);
         }

@@ -515,6 +515,13 @@ impl<'a> Machine<'a> {
         let length = size.min(LARGEST) as usize;
         let data = self.buffers.any(length.max(1));
         let issued = self.begin()?;
+        let ledger = match step.act {
+            Act::Truncate => self.buffers.ledger(self.world.number(step.set, file)),
+            _ => None,
+        };
+        if let Some(ledger) = &ledger {
+            ledger.begin_cut(size);
+        }
         let (fd, none) = (state.fd, FallocateFlags::empty());
         let result = state.file().map_or(0, |file| match step.act {
             Act::Truncate => call(|| Ok(fs::ftruncate(file, size).map(|()| 0)?)),
@@ -530,12 +537,10 @@ impl<'a> Machine<'a> {
                 (libc::fgetxattr(fd, attribute.as_ptr(), data.cast_mut().cast(), length) as i64).min(0)
             }),
         });
-        self.done(step, issued, result);
-        if step.act == Act::Truncate
-            && let Some(ledger) = self.buffers.ledger(self.world.number(step.set, file))
-        {
-            ledger.truncate(size);
+        if let Some(ledger) = &ledger {
+            ledger.end_cut(size, result >= 0);
         }
+        self.done(step, issued, result);
         Ok(())
     }
 }

@@ -155,15 +155,80 @@ fn files_that_grow_are_known_as_far_as_they_were_written() {
     go(12388, 100);
     assert!(known(12288).2);
     // What was cut off never comes again.
-    ledger.truncate(9000);
+    let cut = |size| {
+        ledger.begin_cut(size);
+        ledger.end_cut(size, true);
+    };
+    cut(9000);
     assert_eq!((known(8192), known(12288).1, ledger.end()), ((1, 808, false), 0, 9000));
-    ledger.truncate(0);
+    cut(0);
     assert_eq!(go(0, 8192), [1, 1]);
     assert_eq!(go(8192, 4096), [2]);
     // A write that did not arrive leaves an end that nobody knows.
     write(&ledger, 12288, 4096);
     ledger.end_write(12288, 4096, 0, false);
     assert!(known(12288).2);
+}
+
+/// A range beyond the end so far left nothing unknown, and what came behind it later made it zeros.
+#[test]
+fn what_was_copied_beyond_the_end_is_unknown() {
+    let (path, before) = (PathBuf::from("f"), Before::Zeros);
+    let about = About { path, size: 0, before, stable: false, discards: false, mapped: false };
+    let ledger = Ledger::growing(about.clone(), UNIT);
+    ledger.begin_discard(0, 16384);
+    ledger.end_discard(0, 16384);
+    write(&ledger, 8192, 4096);
+    ledger.end_write(8192, 4096, 4096, false);
+    assert_eq!([0, 4096, 8192, 12288].map(|at| read(&ledger, at).skip), [true, true, false, true]);
+    // The same of a file of which nobody knows anything.
+    let ledger = Ledger::growing(about, UNIT);
+    ledger.forget();
+    write(&ledger, 8192, 4096);
+    ledger.end_write(8192, 4096, 4096, false);
+    assert_eq!([0, 4096, 8192].map(|at| read(&ledger, at).skip), [true, true, false]);
+}
+
+/// Whether a write came before a cut or behind it nobody sees.
+#[test]
+fn what_is_written_while_a_file_is_cut_is_unknown() {
+    let (path, before) = (PathBuf::from("f"), Before::Filled);
+    let about = About { path, size: 8192, before, stable: false, discards: false, mapped: false };
+    let made = || Ledger::growing(about.clone(), UNIT);
+    let go = |ledger: &Ledger, at| {
+        write(ledger, at, 4096);
+        ledger.end_write(at, 4096, 4096, false);
+    };
+    let skips = |ledger: &Ledger| [0, 4096, 8192].map(|at| read(ledger, at).skip);
+    // Within, and behind the end so far.
+    let ledger = made();
+    ledger.begin_cut(4096);
+    assert!(read(&ledger, 4096).skip);
+    go(&ledger, 4096);
+    go(&ledger, 8192);
+    ledger.end_cut(4096, true);
+    assert_eq!(skips(&ledger), [false, true, true]);
+    go(&ledger, 4096);
+    assert_eq!(skips(&ledger), [false, false, true]);
+    // Begun before, ended behind it.
+    let ledger = made();
+    write(&ledger, 4096, 4096);
+    ledger.begin_cut(100);
+    ledger.end_cut(100, true);
+    ledger.end_write(4096, 4096, 4096, false);
+    assert_eq!(skips(&ledger)[..2], [false, true]);
+    // Two cuts at once.
+    let ledger = made();
+    ledger.begin_cut(5000);
+    ledger.begin_cut(4096);
+    ledger.end_cut(5000, true);
+    ledger.end_cut(4096, true);
+    assert_eq!(skips(&ledger)[..2], [false, true]);
+    // One that failed changes nothing.
+    let ledger = made();
+    ledger.begin_cut(0);
+    ledger.end_cut(0, false);
+    assert_eq!((skips(&ledger)[..2].to_vec(), ledger.end()), (vec![false, false], 8192));
 }
 
 #[test]
