@@ -348,7 +348,7 @@ class Series(Bundle):
         summary: Mapping[str, Any],
         bundles: Sequence[Bundle] = (),
     ) -> None:
-        """``kind``: ``evaluate``, ``script``, ``compare``, ``study``. ``runs``: each with ``name``, ``path``
+        """``kind``: ``evaluate``, ``script``, ``repeats``. ``runs``: each with ``name``, ``path``
         and what the kind adds. ``bundles``: those in memory; others are read from the folder."""
         super().__init__(path, {}, Summary(summary), {})
         self.kind, self.runs, self._bundles = kind, runs, list(bundles)
@@ -389,6 +389,22 @@ class Series(Bundle):
         """Every run, in order."""
         return self._bundles or [Bundle.read(self.folder / run["path"]) for run in self.runs]
 
+    def repeats(self) -> list[Bundle]:
+        """Of a job that was repeated, the results of each whole repeat, in order.
+
+        That is a run, or of a job with several runs a ``Series`` of them. Raises ``Error`` where nothing was
+        repeated.
+        """
+        if self.kind != "repeats":
+            raise Error(f"{self.path or 'these runs'}: are of kind {self.kind}, and none repeats another")
+        by_repeat: dict[Any, list[tuple[dict[str, Any], Bundle]]] = {}
+        with damaged(str(self.path or "these runs")):
+            for run, bundle in self._named():
+                by_repeat.setdefault(run["repeat"], []).append((run, bundle))
+            # What the summary does not tell of did not end.
+            told = zip(self.summary["repeats"], by_repeat.values(), strict=False)
+            return [_repeat(of, parts) for of, parts in told]
+
     @cached_property
     def ops(self) -> Ops:
         """What was done, run after run; columns that only some runs have are left out."""
@@ -400,6 +416,15 @@ class Series(Bundle):
 
     def _named(self) -> list[tuple[dict[str, Any], Bundle]]:
         return list(zip(self.runs, self.bundles(), strict=True))
+
+
+def _repeat(told: Mapping[str, Any], parts: Sequence[tuple[dict[str, Any], Bundle]]) -> Bundle:
+    """A repeat: the one run it has, or several as they were without repetition."""
+    runs, bundles = [run for run, _ in parts], [bundle for _, bundle in parts]
+    if len(bundles) == 1 and not told.get("suite"):
+        return bundles[0]
+    summary = {"partial": any(one.partial for one in bundles), "failure": None, "runs": len(bundles), **told}
+    return Series(None, "script", runs, summary, bundles)
 
 
 def _joined(parts: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:

@@ -276,6 +276,19 @@ _DECLARED: Mapping[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
         "is_flag": True,
         "help": "Replace an existing bundle.",
     }),
+    "repeat": (RESULTS, ("--repeat",), {
+        "metavar": "RULE",
+        "help": "Run all of it so many times, or until-sure: 10 to 30 times, until the primary metric is known "
+        "within 5 % (95 % interval); auto-pilot: the same; nfs: from 5 times. The first makes a missing target, "
+        "and the others use it as it is, or fill it again (--fill). --cache says what each finds cached.",
+    }),
+    "sure": (RESULTS, ("--sure",), {
+        "cls": Of,
+        "of": ("--repeat",),
+        "metavar": "METRIC",
+        "multiple": True,
+        "help": "A metric that must be known too, such as service_p99 (repeatable).",
+    }),
     "log": (RESULTS, ("--log",), {
         "metavar": "FILE",
         "help": "Log every request as a request table (Parquet).",

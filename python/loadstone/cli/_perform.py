@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from loadstone.cli._live import LiveView
     from loadstone.plan.actions import RunPlan
     from loadstone.workload import Job
+    from loadstone.workload.repeating import Repeated
 
 
 class LiveLine:
@@ -137,6 +138,13 @@ class Shown:
         told = {"script": self.job.workload, "partial": partial, "failure": failure, "runs": self.runs}
         show_json(told)
 
+    def title(self, run: RunPlan) -> str:
+        """What is shown beside a run that goes on."""
+        return run.name
+
+    def repeated(self, one: Repeated) -> None:
+        """A repeat has ended."""
+
     def end(self, failure: Kept | None) -> None:
         """All runs have ended."""
         if self.given["out"] and failure is None and not self.given["as_json"]:
@@ -152,13 +160,10 @@ def perform(job: Job, given: Mapping[str, Any]) -> None:
     if given["dry_run"]:
         show_plans(job, given)
         return
+    shown = _shown(job, given)
     if job.suite is None:
-        shown = Shown(job, given)
         confirm_plans(job.plans, given["yes"])
     else:
-        from loadstone.cli._suite import ShownSuite
-
-        shown = ShownSuite(job, given)
         confirm_long(job.suite, given["yes"])
         confirm_plans([], given["yes"], job.suite.room)
     _check_log(job)
@@ -176,6 +181,19 @@ def perform(job: Job, given: Mapping[str, Any]) -> None:
         raise click.exceptions.Exit(status())
 
 
+def _shown(job: Job, given: Mapping[str, Any]) -> Shown:
+    """What shows the results of this job."""
+    if given.get("repeat"):
+        from loadstone.cli._repeat import ShownRepeats
+
+        return ShownRepeats(job, given)
+    if job.suite is not None:
+        from loadstone.cli._suite import ShownSuite
+
+        return ShownSuite(job, given)
+    return Shown(job, given)
+
+
 def _performed(
     job: Job, given: Mapping[str, Any], shown: Shown
 ) -> tuple[list[Mapping[str, Any]], bool, Kept | None]:
@@ -190,15 +208,20 @@ def _performed(
         def begun(run: RunPlan) -> None:
             if isinstance(live, LiveLine):
                 live.clear()
-                live.title = run.name
+                live.title = shown.title(run)
             if job.kind == "jobs" and len(job.runs) > 1:
                 say(f"jobs: {run.name}")
 
         def ended(summary: Mapping[str, Any]) -> None:
             # The whole screen is not left between two runs. What is said where nothing follows can wait.
-            if isinstance(live, LiveLine) and len(job.actions) > 1:
+            if isinstance(live, LiveLine) and (len(job.actions) > 1 or given.get("repeat")):
                 live.clear()
                 shown(summary)
+
+        def repeated(one: Repeated) -> None:
+            if isinstance(live, LiveLine):
+                live.clear()
+            shown.repeated(one)
 
         try:
             bundle = loadstone.run(
@@ -209,9 +232,12 @@ def _performed(
                 probes=given["probes"],
                 by=given["by"],
                 force=given["force"],
+                repeat=given.get("repeat"),
+                sure=given.get("sure") or (),
                 say=say,
                 on_run=begun,
                 on_done=ended,
+                on_repeat=repeated,
             )
         except Kept as error:
             return [*shown.runs, *_untold(error, len(shown.runs))], True, error

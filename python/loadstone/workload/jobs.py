@@ -38,6 +38,8 @@ class Job:
     """What is done before the first run: directories and archives are made."""
     suite: SuitePlans | None = None
     """Of a suite, where its measurements are (:func:`loadstone.suites.measured`)."""
+    options: RunOptions = NOTHING
+    """What the caller asked for."""
 
     @property
     def runs(self) -> list[RunPlan]:
@@ -79,7 +81,7 @@ def job(
     refuse_others(kind, name, options.given())
     # What these say together is looked at before the workload is.
     _ = options.asked_content, options.asked_verify
-    return _LOWERED[kind](name, on, options)
+    return replace(_LOWERED[kind](name, on, options), options=options)
 
 
 def known_kind(workload: str) -> Kind:

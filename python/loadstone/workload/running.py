@@ -9,16 +9,17 @@ from typing import Any, get_args
 
 from loadstone._kept import keeping
 from loadstone.bundle import Bundle, Series
-from loadstone.bundle.figures import By, divided, of_run
+from loadstone.bundle.figures import By, divided
 from loadstone.bundle.write import summarise
 from loadstone.errors import OptionError
 from loadstone.observe import ProbeSpec
 from loadstone.plan.actions import RunPlan
 from loadstone.plan.options import Place
-from loadstone.suites import measured
+from loadstone.stats.repetition import Repetition
 from loadstone.workload.execution import OnLive, execute
 from loadstone.workload.jobs import Job
 from loadstone.workload.performing import performing, window_figures
+from loadstone.workload.repeating import Repeated, Repeats, about, repetition, told_of
 from loadstone.workload.runner import NamedRun, ObserveOptions, run_plan, run_series
 
 
@@ -31,9 +32,12 @@ def run(
     probes: Sequence[ProbeSpec] = (),
     by: By | None = None,
     force: bool = False,
+    repeat: Repetition | str | int | None = None,
+    sure: Sequence[str] = (),
     say: Callable[[str], None] | None = None,
     on_run: Callable[[RunPlan], None] | None = None,
     on_done: Callable[[Mapping[str, Any]], None] | None = None,
+    on_repeat: Callable[[Repeated], None] | None = None,
 ) -> Bundle:
     """Runs a job and returns its results; of several runs a :class:`loadstone.bundle.Series` of bundles.
 
@@ -43,6 +47,10 @@ def run(
     the plan's interval; ``probes``: commands that run beside. ``by``: what summaries are divided by besides
     ops: ``worker``, ``group`` or ``thread``. ``force``: replaces a bundle at ``out``. ``say`` is told what a
     script prints, ``on_run`` of each run before it begins, ``on_done`` of its summary.
+
+    ``repeat``: how often the whole job runs: a number, a rule of :mod:`loadstone.stats.repetition`, or the
+    name of one (``until-sure``). ``sure``: metrics that must be known besides the primary one; ``on_repeat``
+    is told after each repeat what is known by then. The answer is a ``Series`` of kind ``repeats``.
 
     A KeyboardInterrupt ends the run that goes on, and no other begins: the results are marked partial. Raises
     ``Error`` where the job cannot be run, and ``Kept`` where it fails after something was measured, with what
@@ -55,8 +63,25 @@ def run(
     for name, asked in (("sample", sample), ("probes", probes), ("force", force)):
         if asked and out is None:
             raise OptionError(name, None, "needs `out`, of which it says more")
+    if sure and repeat is None:
+        raise OptionError("sure", None, "needs `repeat`, of which it says more")
     results: list[Mapping[str, Any]] = []
     observe = ObserveOptions(sample, probes)
+    if repeat is not None:
+        repeats = Repeats(job, repetition(repeat), sure, say or _nothing, on_run, on_done, on_repeat)
+        if out is None:
+            return _repeated(repeats, progress, by)
+        return run_series(
+            repeats.runs(),
+            out,
+            kind="repeats",
+            finish=lambda done, folder: repeats.told(),
+            observe=observe,
+            on_live=progress,
+            on_done=repeats.ended,
+            force=force,
+            by=by,
+        )
 
     def begun() -> Generator[RunPlan]:
         if job.first is not None:
@@ -96,7 +121,25 @@ def run(
             ended(bundles[-1].summary)
             if bundles[-1].partial:
                 break
-    return bundles[0] if single else Series.gathered(bundles, _told(job, bundles, results))
+    return bundles[0] if single else Series.gathered(bundles, told_of(job, bundles, results))
+
+
+def _repeated(repeats: Repeats, progress: OnLive | None, by: By | None) -> Series:
+    """Repeats whose results are kept in memory."""
+    listed: list[dict[str, Any]] = []
+    bundles: list[Bundle] = []
+    with keeping(repeats.summaries), contextlib.closing(repeats.runs()) as runs:
+        for run in runs:
+            action = RunPlan(dict(run.plan), tuple(run.windows), run.name)
+            bundles.append(_measured(action, repeats.job.workload, progress, by))
+            listed.append({"name": run.name, **run.about})
+            if bundles[-1].partial:
+                break
+            repeats.ended(run, bundles[-1])
+    failure = next((one.summary["failure"] for one in bundles if one.summary.get("failure")), None)
+    partial = any(one.partial for one in bundles)
+    told = {"partial": partial, "failure": failure, "runs": len(bundles), **repeats.told()}
+    return Series(None, "repeats", listed, told, bundles)
 
 
 def _nothing(text: str) -> None:
@@ -111,15 +154,6 @@ def _measured(action: RunPlan, workload: str, progress: OnLive | None, by: By | 
     if action.windows:
         summary["windows"] = window_figures(plan, outcome, action.windows)
     return Bundle.of(plan, outcome, summary)
-
-
-def _told(job: Job, bundles: Sequence[Bundle], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the summary of several runs tells of them."""
-    figures = [of_run(f"run{number}", bundle.summary) for number, bundle in enumerate(bundles, 1)]
-    found: dict[str, Any] = {"script": job.workload, "figures": figures}
-    if job.suite is not None:
-        found |= {"suite": job.suite.suite, "measurements": measured(job.suite, results)}
-    return found
 
 
 def _kept(
@@ -137,14 +171,13 @@ def _kept(
 
     def runs() -> Iterator[NamedRun]:
         for number, action in enumerate(actions, 1):
-            about = {"role": _role(job, number, action.name)} if action.name else {}
-            yield NamedRun(f"run{number}", action.plan, about, action.windows)
+            yield NamedRun(f"run{number}", action.plan, about(job, number, action), action.windows)
 
     def done(run: NamedRun, bundle: Bundle) -> None:
         ended(bundle.summary)
 
     def finish(found: list[tuple[NamedRun, Bundle]], folder: Path) -> dict[str, Any]:
-        return _told(job, [bundle for _, bundle in found], results)
+        return told_of(job, [bundle for _, bundle in found], results)
 
     return run_series(
         runs(),
@@ -157,8 +190,3 @@ def _kept(
         force=force,
         by=by,
     )
-
-
-def _role(job: Job, number: int, name: str) -> str:
-    """What a run is called in reports; several groups of jobs may have the same names."""
-    return f"{number} {name}" if job.kind == "jobs" else name
