@@ -30,6 +30,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "verify": ("loadstone.cli.verify", "Tell whether targets hold what a run wrote to them."),
     "content": ("loadstone.cli.content", "Tell how far data deduplicates and compresses."),
     "dataset": ("loadstone.cli.dataset", "Scan, model, evolve and write file trees."),
+    "study": ("loadstone.cli.study", "Run experiments that a file describes, until they are sure."),
     "report": ("loadstone.cli.report", "Write an HTML report from bundles."),
     "completion": ("loadstone.cli.completion", "Print the shell's completion script."),
 }

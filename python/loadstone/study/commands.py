@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from loadstone._text import one_line
 from loadstone.errors import Error
@@ -24,8 +25,6 @@ _GRACE = 5.0
 _POLL = 0.01
 _SHOWN = 400
 """Letters of standard error that an error tells."""
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Failed(Error):
@@ -68,21 +67,30 @@ def program(command: Command) -> str:
     return ""
 
 
-def tied() -> None:
-    """The command dies with whoever started it, be that by SIGKILL."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+def tied(words: Sequence[str]) -> list[str]:
+    """The same, dying with whoever starts it, be that by SIGKILL (PR_SET_PDEATHSIG)."""
+    with_ = shutil.which("setpriv")
+    return [with_, "--pdeathsig", "KILL", "--", *words] if with_ else list(words)
 
 
 class Program:
     """A command that waits for its release; a context manager, after which nothing of it runs."""
 
-    def __init__(self, command: Command, mark: str, cwd: Path, out: Path | None, where: str = "") -> None:
-        """Starts it, up to the command itself. ``out``: folder for its output; None: nobody wants it."""
+    def __init__(
+        self,
+        command: Command,
+        mark: str,
+        cwd: Path,
+        out: Path | None,
+        where: str = "",
+        more: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Starts it, up to the command itself. ``out``: where its output goes, in ``stdout`` ..."""
         self.command = command
         self._mark = mark
         self._files = contextlib.ExitStack()
         self._streams = [
-            self._files.enter_context(open(out / f"{where}{name}" if out else os.devnull, "wb"))
+            self._files.enter_context((out / f"{where}{name}" if out else Path(os.devnull)).open("wb"))
             for name in ("stdout", "stderr")
         ]
         self.error = out / f"{where}stderr" if out else None
@@ -91,15 +99,14 @@ class Program:
             # The shell waits at the gate and then becomes the command, so all begin at the same time.
             script = f'read _ <&{gate}; exec {gate}<&-; exec "$@"'
             self._process = subprocess.Popen(
-                ["/bin/sh", "-c", script, "sh", *words(command)],
+                tied(["/bin/sh", "-c", script, "sh", *words(command)]),
                 cwd=cwd,
-                env={**os.environ, MARK: mark},
+                env={**os.environ, **more, MARK: mark},
                 stdin=subprocess.DEVNULL,
                 stdout=self._streams[0],
                 stderr=self._streams[1],
                 pass_fds=(gate,),
                 start_new_session=True,
-                preexec_fn=tied,
             )
         except OSError as error:
             os.close(self._gate)
@@ -116,7 +123,7 @@ class Program:
 
     def wait(self, until: float) -> Ended:
         """Waits for its end; ``until``: on the monotonic clock. Raises ``Failed`` where it is not well."""
-        while not (ended := self._is_over()):
+        while not (ended := self.is_over()):
             if time.monotonic() >= until:
                 self.stop()
                 raise Failed(f"{shown(self.command)}: did not end within its time limit, and was ended")
@@ -126,7 +133,7 @@ class Program:
             raise Failed(f"{shown(self.command)}: {_how(self._process.returncode)}{self._told()}")
         return Ended(ended - self._begun, used.ru_utime, used.ru_stime)
 
-    def _is_over(self) -> float:
+    def is_over(self) -> float:
         """When it was seen to have ended; 0.0: it goes on. It stays a zombie, so its number stays its own."""
         over = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         return time.monotonic() if over is not None else 0.0
@@ -158,7 +165,7 @@ class Program:
         if self._process.returncode is None:
             _signal(self._process.pid, signal.SIGTERM)
             deadline = time.monotonic() + _GRACE
-            while not self._is_over() and time.monotonic() < deadline:
+            while not self.is_over() and time.monotonic() < deadline:
                 time.sleep(_POLL)
             self._reap()
 
@@ -189,9 +196,16 @@ def _signal(group: int, number: int) -> None:
         os.killpg(group, number)
 
 
-def perform(command: Command, mark: str, cwd: Path, limit: float, out: Path | None = None) -> Ended:
-    """Runs one command to its end. Raises ``Failed``."""
-    with Program(command, mark, cwd, out) as one:
+def perform(
+    command: Command,
+    mark: str,
+    cwd: Path,
+    limit: float,
+    out: Path | None = None,
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> Ended:
+    """Runs one command to its end; ``more``: variables of its environment. Raises ``Failed``."""
+    with Program(command, mark, cwd, out, "", more) as one:
         one.release()
         return one.wait(time.monotonic() + limit)
 
@@ -243,5 +257,3 @@ def end_left(mark: str) -> int:
             break
         time.sleep(0.02)
     return len(ended)
-
-

@@ -159,7 +159,11 @@ class Journal:
         )
         return [
             Run(
-                *row[:5],
+                row[0],
+                row[1],
+                row[2],
+                row[3],
+                row[4],
                 json.loads(row[5]),
                 {name: Metric(**metric) for name, metric in json.loads(row[6]).items()},
                 json.loads(row[7]),
@@ -181,7 +185,7 @@ def _json(value: Any) -> str:
 
 
 def refuse_others(folder: Path) -> None:
-    """Raises ``StudyError`` for a folder that somebody else could have written to: it is obeyed as it stands."""
+    """Raises ``StudyError`` for a folder that somebody else could have written to: what it says is done."""
     for path in (folder, *(folder / name for name in ("study.json", "journal.sqlite"))):
         try:
             found = os.stat(path, follow_symlinks=False)

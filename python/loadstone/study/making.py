@@ -76,11 +76,11 @@ class Maker:
         path.mkdir(0o700)
         return number, path
 
-    def setting(self, path: str, value: str) -> int:
-        """Another value in a file of /sys or /proc, which is restored. Raises ``Error``."""
+    def setting(self, path: str, value: str, kind: str = "setting") -> int:
+        """Another value in a file of /sys or /proc (``sysctl``), which is restored. Raises ``Error``."""
         try:
             old = _chosen(Path(path).read_text())
-            number = self.journal.will_make("setting", {"path": path, "old": old})
+            number = self.journal.will_make(kind, {"path": path, "old": old})
             Path(path).write_text(value)
         except OSError as error:
             raise Error(f"{path}: cannot be set to {value}: {error.strerror}") from None
@@ -141,7 +141,9 @@ class Maker:
                 with contextlib.suppress(tools.Refused):
                     self.call("losetup", "-d", device)
             if time.monotonic() > deadline:
-                raise StudyError(f"{', '.join(devices)}: is still in use, and cannot be detached from {image}")
+                raise StudyError(
+                    f"{', '.join(devices)}: is still in use, and cannot be detached from {image}"
+                )
             time.sleep(0.01)
 
     def _undo_point(self, what: Mapping[str, Any]) -> None:
@@ -186,6 +188,7 @@ _UNDO: Mapping[str, Callable[[Maker, Mapping[str, Any]], None]] = {
     "mount": Maker._undo_mount,
     "tree": Maker._undo_tree,
     "setting": Maker._undo_setting,
+    "sysctl": Maker._undo_setting,
     "service": Maker._undo_service,
     "swap": Maker._undo_swap,
 }

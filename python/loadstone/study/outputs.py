@@ -64,7 +64,7 @@ def read(text: str, reader: str | None, figures: Mapping[str, Figure]) -> Figure
 
 
 def _by_regex(text: str, regex: str | None) -> float | None:
-    """The first group of the last match, as a tool that tells a figure again and again ends with the whole."""
+    """The first group of the last match: tools that tell a figure again and again end with the whole."""
     told = [match[1] for match in re.finditer(regex or "", text, re.M)]
     return None if not told else _number(told[-1])
 
@@ -92,7 +92,7 @@ def _number(value: Any) -> float | None:
 
 
 def together(copies: Sequence[Figures]) -> Figures:
-    """Figures of copies that ran at once: rates and times of CPU add up, elapsed is the longest, others the mean."""
+    """Figures of copies at once: rates and times of CPU add up, elapsed is the longest, others the mean."""
     found: Figures = {}
     for name in copies[0]:
         if not all(name in one for one in copies):

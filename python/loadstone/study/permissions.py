@@ -89,7 +89,7 @@ def _of_system(cell: Cell, allowed: Allowed) -> Iterator[str]:
             except StudyError as error:
                 yield f"{where}.device: {error}"
         elif os.path.exists(system.device):
-            yield f"{where}.device: loses all that is on {system.device}; `allow_destroy` must name that device"
+            yield f"{where}.device: {system.device} would lose its content; `allow_destroy` must name it"
         else:
             yield f"{where}.device: {system.device}: there is no such device"
     if system.directory and not os.path.isdir(system.directory):

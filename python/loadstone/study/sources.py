@@ -1,4 +1,4 @@
-"""Study files as tables: read, merged with what they include, changed by ``set``; and where each key stands."""
+"""Study files as tables: merged with what they include, changed by ``set``; and where each key stands."""
 
 from __future__ import annotations
 

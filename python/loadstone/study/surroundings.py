@@ -29,9 +29,9 @@ _CHANGING = re.compile(
 def take(mount: Path, device: str, kind: str | None) -> dict[str, Any]:
     """What is known of the host and of the system that a run is to use.
 
-    Beside what bundles have (``loadstone.bundle.environment``): ``geometry`` of the file system, ``services``
-    that run, ``processes`` (names and how many), ``temperature`` in degrees Celsius by sensor, and ``offset``,
-    the first sector of the partition.
+    Beside what bundles have (``loadstone.bundle.environment``): ``geometry`` of the file system,
+    ``services`` that run, ``processes`` (names and how many), ``temperature`` (degrees Celsius by sensor),
+    and ``offset``, the first sector of the partition.
     """
     found = snapshot({"system": str(mount)})
     return {
@@ -51,7 +51,10 @@ def _geometry(device: str, mount: Path, kind: str) -> dict[str, str]:
         return {}
     text = tools.answer([*words, str(mount) if kind == "xfs" else device])
     if kind == "xfs":
-        return {f"line {n}": re.sub(r"^meta-data=\S+", "", line).strip() for n, line in enumerate(text.splitlines())}
+        return {
+            f"line {n}": re.sub(r"^meta-data=\S+", "", line).strip()
+            for n, line in enumerate(text.splitlines())
+        }
     pairs = re.findall(r"^([A-Za-z][\w .]*?):?[ \t]{2,}(.+)$", text, re.M)
     return {name.strip(): value.strip() for name, value in pairs if not _CHANGING.search(name)}
 
@@ -129,7 +132,9 @@ def settings_of(environment: Mapping[str, Any]) -> dict[str, str]:
     settings = ((target.get("device") or {}).get("settings")) or {}
     cpu = environment.get("cpu") or {}
     found: dict[str, Any] = {
-        **{name: environment.get(name) for name in ("kernel", "machine", "cmdline", "clock_source", "offset")},
+        **{
+            name: environment.get(name) for name in ("kernel", "machine", "cmdline", "clock_source", "offset")
+        },
         "mount type": mount.get("type"),
         "mount options": mount.get("options"),
         "file system options": mount.get("super_options"),

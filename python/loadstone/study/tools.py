@@ -59,14 +59,13 @@ def call(words: Sequence[str], mark: str, cwd: str = "/", limit: float = _LIMIT)
         raise StudyError(lacking([words[0]])[0])
     try:
         done = subprocess.run(
-            [program, *words[1:]],
+            commands.tied([program, *words[1:]]),
             cwd=cwd,
             env={**os.environ, commands.MARK: mark, "LC_ALL": "C"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=limit,
             start_new_session=True,
-            preexec_fn=commands.tied,
         )
     except subprocess.TimeoutExpired:
         raise Refused(f"{commands.shown(tuple(words))}: did not end within {limit:g} s") from None

@@ -21,7 +21,7 @@ _FIELDS = 50
 
 
 def read(text: str) -> list[tuple[Metric, float]]:
-    """Rates that Bonnie++ dares to tell, and the longest latency of each test (``write_block.latency_max``)."""
+    """Rates that Bonnie++ tells, and the longest latency of each test (``write_block.latency_max``)."""
     rows = [
         row for row in csv.reader(text.splitlines()) if len(row) >= _FIELDS and re.match(r"1\.9\d", row[0])
     ]

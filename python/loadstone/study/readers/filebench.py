@@ -16,7 +16,7 @@ _MB = 1 << 20
 
 
 def read(text: str) -> list[tuple[Metric, float]]:
-    """``ops_per_s``, ``bytes_per_s``, ``latency_mean``, and the same of each flowop, as ``NAME.ops_per_s``."""
+    """``ops_per_s``, ``bytes_per_s``, ``latency_mean``, and the same of flowops, as ``NAME.ops_per_s``."""
     told = _SUMMARY.findall(text)
     if not told:
         raise Error('has no line "IO Summary" of Filebench')

@@ -15,7 +15,7 @@ _BEYOND = 10
 
 
 def read(text: str) -> list[tuple[Metric, float]]:
-    """``read.iops``, ``read.bw``, ``read.latency_mean``, ``read.latency_p99``, ...; of several jobs by name too.
+    """``read.iops``, ``read.bw``, ``read.latency_mean``, ``read.latency_p99``, ...; also by name of the job.
 
     Rates are summed over jobs. Percentiles are of completion latency, and only told of single jobs.
     """
