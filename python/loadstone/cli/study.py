@@ -58,7 +58,7 @@ def command() -> None:
 @click.option(
     "--allow-host-changes",
     is_flag=True,
-    help="Let the file stop services, turn off swap, set parameters of the kernel and of queues, and drop caches.",
+    help="Let the file stop services, turn off swap, set parameters of the kernel, and drop caches.",
 )
 @click.option("--dry-run", is_flag=True, help="Print every step of a block and the expected time, and stop.")
 @_show.json_option
@@ -88,7 +88,7 @@ def run(
       loadstone study run mail.toml --out mail --budget 2h
       loadstone study run mkfs-matrix.toml --set device=/dev/vdb --allow-destroy /dev/vdb
 
-    The exit status is 0 when all cells ran to their end, and 1 when one was given up or the budget was used up.
+    The exit status is 0 when all cells ran to their end, 1 when one was given up or the budget was used up.
     --json prints what loadstone.study.show returns.
     """
     from loadstone import study
@@ -241,8 +241,10 @@ def _show_state(told: dict[str, Any]) -> None:
     for one in told["cells"]:
         if one["given_up"]:
             state = f"given up: {one['failure']}"
+        elif one["enough"]:
+            state = "done" if "runs" in told["repeat"] else "sure" if one["sure"] else "not sure at the cap"
         else:
-            state = "sure" if one["sure"] else f"some {one['expected']} runs are needed"
+            state = f"some {one['expected']} are needed"
         click.echo(f"  {one['cell']}: {_show.counted(one['runs'], 'run')}, {state}")
     if told["state"] != "finished":
         click.echo(f"time left: {_time(told['seconds_left'])}")

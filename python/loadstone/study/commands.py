@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import resource
 import shutil
 import signal
@@ -54,17 +55,20 @@ def shown(command: Command) -> str:
     return one_line(command if isinstance(command, str) else shlex.join(command))
 
 
+_OF_SHELLS = re.compile(
+    r"alias|break|case|cd|command|continue|echo|eval|exec|exit|export|false|for|function|if|printf|pwd|read|"
+    r"readonly|return|set|shift|source|test|time|times|trap|true|type|ulimit|umask|unset|until|wait|while"
+)
+"""Words that are no programs."""
+
+
 def program(command: Command) -> str:
     """The program that a command begins with, as far as that can be told; empty where it cannot."""
-    import shlex
-
     if not isinstance(command, str):
         return command[0]
-    with contextlib.suppress(ValueError):
-        for word in shlex.split(command, comments=True):
-            if "=" not in word:
-                return word if word.replace("-", "").replace("+", "").isalnum() else ""
-    return ""
+    words = (word for word in command.split() if "=" not in word)
+    word = next(words, "")
+    return word if re.fullmatch(r"[A-Za-z][\w.+-]*", word) and not _OF_SHELLS.fullmatch(word) else ""
 
 
 def tied(words: Sequence[str]) -> list[str]:
@@ -97,15 +101,14 @@ class Program:
         gate, self._gate = os.pipe()
         try:
             # The shell waits at the gate and then becomes the command, so all begin at the same time.
-            script = f'read _ <&{gate}; exec {gate}<&-; exec "$@"'
+            script = 'read _; exec "$@" < /dev/null'
             self._process = subprocess.Popen(
                 tied(["/bin/sh", "-c", script, "sh", *words(command)]),
                 cwd=cwd,
                 env={**os.environ, **more, MARK: mark},
-                stdin=subprocess.DEVNULL,
+                stdin=gate,
                 stdout=self._streams[0],
                 stderr=self._streams[1],
-                pass_fds=(gate,),
                 start_new_session=True,
             )
         except OSError as error:

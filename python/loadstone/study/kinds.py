@@ -65,16 +65,16 @@ def _words(value: Any) -> tuple[str, ...]:
 
 
 def _names(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list):
         raise Error("must be a list of texts")
-    return tuple(value)
+    return tuple(_text(one) for one in value)
 
 
 def _command(value: Any) -> Command:
     if isinstance(value, str) and value.strip():
         return value
-    if isinstance(value, list) and value and all(isinstance(one, str) for one in value) and value[0]:
-        return tuple(value)
+    if isinstance(value, list) and value and value[0]:
+        return _names(value)
     raise Error('must be a command: a text for sh, or a list such as ["fio", "job.fio"]')
 
 
@@ -91,15 +91,16 @@ def _scalars(value: Any) -> Mapping[str, Any]:
 
 
 _SCALAR = {"type": ["string", "number", "boolean"]}
-_COMMAND = {"type": ["string", "array"], "items": {"type": "string"}, "minItems": 1, "minLength": 1}
+_WORD = {"type": ["string", "number"]}
+_COMMAND = {"type": ["string", "array"], "items": _WORD, "minItems": 1, "minLength": 1}
 _NUMBER = {"type": ["number", "string"]}
 
 TEXT = Kind({"type": ["string", "number"]}, _text)
 FLAG = Kind({"type": ["boolean", "string"]}, _flag)
 DURATION = Kind(_NUMBER, _parsed(lambda text: _values.duration(text, zero=True), "a time such as 30s"))
 SIZE = Kind(_NUMBER, _parsed(_values.size, "a size such as 1g"))
-WORDS = Kind({"type": ["string", "array"], "items": {"type": "string"}}, _words)
-NAMES = Kind({"type": "array", "items": {"type": "string"}}, _names)
+WORDS = Kind({"type": ["string", "array"], "items": _WORD}, _words)
+NAMES = Kind({"type": "array", "items": _WORD}, _names)
 COMMAND = Kind(_COMMAND, _command)
 COMMANDS = Kind({"type": "array", "items": _COMMAND}, _commands)
 TABLE = Kind({"type": "object"}, _scalars)

@@ -154,7 +154,9 @@ def _lacks(study: Study) -> Iterator[str]:
     needed += ["systemctl"] if host.stop else []
     needed += ["swapoff", "swapon"] if host.swap == "off" else []
     root = root or bool(host.stop or host.sysctl or host.swap == "off")
-    yield from tools.lacking([*needed, *(commands.program(one) for _, one in commands_of(study) if one)])
+    yield from tools.lacking(
+        [*needed, *filter(None, (commands.program(one) for _, one in commands_of(study)))]
+    )
     if root and os.geteuid() != 0:
         yield "making and mounting file systems, and changes to the host, need root; a directory does not"
     elif loops and not os.path.exists("/dev/loop-control"):

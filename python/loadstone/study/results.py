@@ -90,28 +90,40 @@ def report(folder: str | os.PathLike[str], *, force: bool = False) -> dict[str, 
 
 
 def _environments(cells: Sequence[Cell], runs: Sequence[Run]) -> dict[str, list[Mapping[str, Any]]]:
+    told = [run for run in runs if "before" in run.environment]
+    return {cell.name: [run.environment["before"] for run in told if run.cell == cell.name] for cell in cells}
+
+
+def _alike(study: Study) -> list[list[Cell]]:
+    """Cells by the system that they ask for."""
+    found: dict[str, list[Cell]] = {}
+    for cell in study.cells:
+        found.setdefault(repr(cell.system), []).append(cell)
+    return list(found.values())
+
+
+def _differences(study: Study, runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
+    """Settings that differed between arms: ``values`` with their arms, and whether it was ``asked``.
+
+    What follows from a system was asked for where all arms of the same system had the same.
+    """
+    within: set[str] = set()
+    for cells in _alike(study):
+        within |= {*surroundings.differences(_environments(cells, runs))}
+    found = surroundings.differences(_environments(study.cells, runs))
     return {
-        cell.name: [
-            run.environment["before"] for run in runs if run.cell == cell.name and "before" in run.environment
-        ]
-        for cell in cells
+        name: {"values": values, "asked": name.startswith(surroundings.OF_SYSTEMS) and name not in within}
+        for name, values in found.items()
     }
-
-
-def _differences(study: Study, runs: Sequence[Run]) -> dict[str, dict[str, list[str]]]:
-    return surroundings.differences(_environments(study.cells, runs))
 
 
 def _incomparable(study: Study, runs: Sequence[Run]) -> list[str]:
     """Why runs may not be compared."""
     found = []
-    kernels = _differences(study, runs).get("kernel")
+    kernels = surroundings.differences(_environments(study.cells, runs)).get("kernel")
     if kernels:
         found.append(f"the kernel was {' and '.join(kernels)}")
-    alike: dict[str, list[Cell]] = {}
-    for cell in study.cells:
-        alike.setdefault(repr(cell.system), []).append(cell)
-    for cells in alike.values():
+    for cells in _alike(study):
         differ = surroundings.differences(_environments(cells, runs))
         for name in _FATAL[1:]:
             if name in differ:
@@ -156,12 +168,16 @@ def _arm(cell: Cell, runs: Sequence[Run]) -> dict[str, Any]:
 
 def _limit(runs: Sequence[Run]) -> str | None:
     """What besides the storage was the limit, as far as CPUs tell."""
-    busy = [run.cpu["busy"] for run in runs if "busy" in run.cpu]
-    one = [run.cpu["busiest"] for run in runs if "busiest" in run.cpu]
-    if busy and fmean(busy) >= SATURATED:
-        return f"the client, not the storage, was the limit: its CPUs were {percent(fmean(busy))} busy"
-    if one and fmean(one) >= _ONE_CPU:
-        return f"one CPU was {percent(fmean(one))} busy: a single thread may have been the limit"
+    told = [run.cpu for run in runs if run.cpu]
+    if not told:
+        return None
+    busy, busiest, own = (fmean(one[name] for one in told) for name in ("busy", "busiest", "own"))
+    if busy >= SATURATED and own < busy / 2:
+        return f"others used the CPUs: {percent(busy)} were busy, {percent(own)} with the load"
+    if busy >= SATURATED:
+        return f"the client, not the storage, was the limit: its CPUs were {percent(busy)} busy"
+    if busiest >= _ONE_CPU:
+        return f"one CPU was {percent(busiest)} busy: a single thread may have been the limit"
     return None
 
 
@@ -203,13 +219,23 @@ def text(told: Mapping[str, Any]) -> str:
     return "\n".join(out)
 
 
-def _difference_lines(differ: Mapping[str, Mapping[str, Sequence[str]]]) -> list[str]:
-    if not differ:
-        return ["environments: the same in all arms"]
-    out = ["environments differ:"]
-    for name, values in differ.items():
-        out.append(f"  {name}")
-        out += [f"    {found}: {_some(names)}" for found, names in values.items()]
+def _difference_lines(differ: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Differences that nobody asked for in full, the others by name."""
+    asked = [name for name, one in differ.items() if one["asked"]]
+    out = []
+    if len(asked) == len(differ):
+        out.append("environments: the same in all arms but for what the file asks for")
+    else:
+        out.append("environments differ, and the file does not ask for it:")
+    for name, one in differ.items():
+        if not one["asked"]:
+            out.append(f"  {name}")
+            out += [f"    {found}: {_some(names)}" for found, names in one["values"].items()]
+    if asked:
+        kinds = dict.fromkeys(
+            name.partition(" ")[0] if name.startswith("geometry ") else name for name in asked
+        )
+        out.append(f"  asked for: {', '.join(kinds)}")
     return out
 
 

@@ -322,6 +322,7 @@ def summary(study: Study, journal: Journal) -> dict[str, Any]:
     return {
         "name": study.file.name,
         "state": journal.get("state"),
+        "repeat": vars(study.rule),
         "runs": sum(one["runs"] for one in cells),
         "failed": sum(one["failed"] for one in cells),
         "seconds_left": None if math.isnan(left) else left,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import resource
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,9 +20,9 @@ _GEOMETRY = {
     "btrfs": ("btrfs", "inspect-internal", "dump-super"),
 }
 _CHANGING = re.compile(
-    r"uuid|hash seed|time|checked|checksum|csum(?! type)|count|free|lifetime|generation|bytenr|root|used|"
+    r"uuid|hash seed|time|created|checked|checksum|csum(?! type)|count|free|generation|bytenr|root|used|"
     r"mounted|state|log start|transaction|sequence|journal (?:start|sequence)|fsid|label|dev_item|cache_gen|"
-    r"lifetime|sys_chunk|backup",
+    r"sys_chunk|backup",
     re.I,
 )
 """Keys of a geometry that differ each time a file system is made or used."""
@@ -96,11 +98,18 @@ def _offset(device: str) -> int | None:
 
 
 class Cpu:
-    """How busy the CPUs are between two looks at ``/proc/stat``."""
+    """How busy the CPUs are between two looks, and how far by this process and what it started."""
 
     def __init__(self) -> None:
         """Looks for the first time."""
         self._before = self._look()
+        self._own, self._begun = self._used(), time.monotonic()
+
+    @staticmethod
+    def _used() -> float:
+        """Seconds of CPU of this process, and of all others that it started and that have ended."""
+        used = (resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        return sum(one.ru_utime + one.ru_stime for one in used)
 
     @staticmethod
     def _look() -> dict[str, tuple[int, int]]:
@@ -114,7 +123,7 @@ class Cpu:
         return found
 
     def told(self) -> dict[str, float]:
-        """``busy``: share of all CPUs; ``busiest``: share of the busiest one."""
+        """``busy``: share of all CPUs; ``busiest``: that of the busiest one; ``own``: of all, by the load."""
         now = self._look()
         shares = {
             name: (now[name][0] - busy) / (now[name][1] - all_)
@@ -122,7 +131,14 @@ class Cpu:
             if name in now and now[name][1] > all_
         }
         each = [share for name, share in shares.items() if name != "cpu"]
-        return {"busy": shares["cpu"], "busiest": max(each)} if "cpu" in shares and each else {}
+        if "cpu" not in shares or not each:
+            return {}
+        own = (self._used() - self._own) / max(time.monotonic() - self._begun, 1e-9) / len(each)
+        return {"busy": shares["cpu"], "busiest": max(each), "own": own}
+
+
+OF_SYSTEMS = ("mount ", "file system ", "device ", "loop ", "queue ", "geometry ", "offset")
+"""Begins of the names of settings that follow from a system."""
 
 
 def settings_of(environment: Mapping[str, Any]) -> dict[str, str]:
