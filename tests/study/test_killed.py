@@ -13,13 +13,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.study.conftest import left_on_host
 
 from loadstone import study
 from loadstone.study.journal import Journal
-from tests.study.conftest import left_on_host
 
 KILLS = 50
-FILE = """\
+FILE = '''\
 name = "killed"
 [repeat]
 runs = 4
@@ -38,8 +38,10 @@ reset = "image"
 directory = "{folder}/on"
 [workloads.load]
 prepare = ["echo prepared > {{mount}}/prepared"]
-command = "test -s {{mount}}/prepared && echo {{out}} >> {folder}/log && sleep 0.0{{block}} && setsid sleep 1240 &"
+command = """
+test -s {{mount}}/prepared && echo {{out}} >> {folder}/log && sleep 0.0{{block}} && setsid sleep 1240 &
 """
+'''
 
 
 def resumed(out: Path) -> None:

@@ -480,8 +480,8 @@ def test_clean_after_an_interrupt_removes_images_that_were_kept(loop, tmp_path):
 
 def test_without_loop_devices_nothing_is_begun(loop, tmp_path, root):
     path = loop("true")
-    words = f"mount -t tmpfs none /dev && mknod /dev/null c 1 3 && mknod /dev/urandom c 1 9 && exec {root}/.venv/bin/loadstone"
-    words += f" study run {path} --out {tmp_path}/s --allow-commands"
+    words = "mount -t tmpfs none /dev && mknod /dev/null c 1 3 && mknod /dev/urandom c 1 9 && "
+    words += f"exec {root}/.venv/bin/loadstone study run {path} --out {tmp_path}/s --allow-commands"
     done = subprocess.run(["unshare", "-m", "sh", "-c", words], capture_output=True, text=True)
     assert done.returncode == 1, done
     assert "/dev/loop-control: is not there, so images cannot be mounted" in done.stderr
