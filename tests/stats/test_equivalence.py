@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from loadstone.stats.equivalence import ratio, runs_to_decide
+from loadstone import OptionError
+from loadstone.stats.equivalence import difference, ratio, runs_to_decide
 
 MARGIN = 0.05
 
@@ -72,3 +73,44 @@ def test_as_many_runs_as_are_proposed_decide():
         assert said.count("different" if true > 1.1 else "same") >= 320, (true, runs)
     assert runs_to_decide(*groups(rng, 50, 3.0), MARGIN) is None
     assert runs_to_decide([0.0, 1.0], [1.0, 1.0], MARGIN) is None
+
+
+def test_a_difference_may_be_of_values_that_are_zero_or_negative():
+    # Means 0 and 1, variances 1 each, four runs each: Welch with six degrees of freedom.
+    shape = np.array([-1, -1, 1, 1]) * math.sqrt(3 / 4)
+    found = difference(shape, shape + 1)
+    half = 1.9431802805153022 * math.sqrt(0.5)
+    assert (found.value, found.low, found.high) == pytest.approx((1, 1 - half, 1 + half))
+    assert found.answer(3.0, 4) == "same" and found.answer(2.0, 4) == "open"
+    assert found.answer((-0.1, 3.0), 4) == "open" and found.answer((-0.5, 3.0), 4) == "same"
+    assert difference([0.0] * 3, [1.0] * 3).answer(0.5, 3) == "different"
+    assert difference([0.0] * 3, [0.0] * 3).answer(0.0, 3) == "same"
+
+
+def test_the_interval_lies_within_where_both_one_sided_tests_succeed():
+    rng = np.random.default_rng(7)
+    for _ in range(100):
+        a, b = groups(rng, 6, 0.04, 1.02)
+        for found, margin in ((ratio(a, b), 0.06), (difference(a, b), 6.0), (ratio(a, b), (0.9, 1.05))):
+            assert (found.p_same(margin) <= 0.05) == (found.answer(margin, 6) == "same")
+
+
+def test_blocks_decide_what_drift_hides():
+    rng = np.random.default_rng(8)
+    drift = np.linspace(1, 3, 10)
+    a, b = (drift * one for one in groups(rng, 10, 0.01))
+    blocks = (list(range(10)), list(range(10)))
+    for ask, margin, scale in ((ratio, 0.05, "ratio"), (difference, 10.0, "difference")):
+        assert ask(a, b).answer(margin, 10) == "open"
+        assert ask(a, b, blocks=blocks).answer(margin, 10) == "same"
+        assert runs_to_decide(a, b, margin, scale=scale) is None
+        assert 3 <= runs_to_decide(a, b, margin, blocks=blocks, scale=scale) <= 10
+
+
+@pytest.mark.parametrize("margin", [-0.1, 1.0, 1.5, math.nan, (0.0, 1.1), (1.01, 1.1), (0.9, math.inf)])
+def test_impossible_margins_are_refused(margin):
+    with pytest.raises(OptionError, match="`margin`"):
+        ratio([1.0, 2.0], [1.0, 2.0]).answer(margin, 2)
+    if margin in (-0.1, (1.01, 1.1)) or margin != margin:
+        with pytest.raises(OptionError, match="`margin`"):
+            difference([1.0, 2.0], [1.0, 2.0]).answer(margin, 2)

@@ -169,7 +169,19 @@ def test_every_option_is_a_field_of_some_kind_of_workload_and_written_once():
     assert names <= frozenset().union(*TAKES.values())
     # Of the command line only the group is missing, which plans of several loads have; and traces read.
     assert names - set(EVERY) == {"group", "reading"}
-    results = {"out", "force", "sample", "probes", "by", "live", "yes", "dry_run", "as_json"}
+    results = {
+        "out",
+        "force",
+        "sample",
+        "probes",
+        "by",
+        "live",
+        "yes",
+        "dry_run",
+        "as_json",
+        "repeat",
+        "sure",
+    }
     assert set(EVERY) - names - {"on"} == results
 
 

@@ -376,7 +376,9 @@ class Series(Bundle):
             place = folder / run_folder(folder / "bundle.json", run)
             if place.is_symlink() or not (place / "summary.json").is_file():
                 raise Error(f"{place}: is missing; the bundle is damaged")
-        return cls(folder, str(listed.get("kind")), runs, read_json(folder / "summary.json"))
+        summary = read_json(folder / "summary.json")
+        _check(folder / "summary.json", summary, "loadstone-series")
+        return cls(folder, str(listed.get("kind")), runs, summary)
 
     def bundle(self, name: str) -> Bundle:
         """One run by its name."""

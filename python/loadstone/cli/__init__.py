@@ -30,6 +30,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "verify": ("loadstone.cli.verify", "Tell whether targets hold what a run wrote to them."),
     "content": ("loadstone.cli.content", "Tell how far data deduplicates and compresses."),
     "dataset": ("loadstone.cli.dataset", "Scan, model, evolve and write file trees."),
+    "compare": ("loadstone.cli.compare", "Say which of several results is better, and how sure that is."),
     "study": ("loadstone.cli.study", "Run experiments that a file describes, until they are sure."),
     "report": ("loadstone.cli.report", "Write an HTML report from bundles."),
     "completion": ("loadstone.cli.completion", "Print the shell's completion script."),
@@ -41,8 +42,7 @@ _ENDS = r"[\n<>\"'=]"
 
 
 _HINTS = {
-    "compare": "loadstone report A B draws runs side by side; loadstone model diff compares models",
-    "diff": "loadstone report A B draws runs side by side; loadstone model diff compares models",
+    "diff": "loadstone compare A B compares results; loadstone model diff compares models",
     "fio": "loadstone run JOB.fio --on DIR runs a job file",
     "fit": "It is loadstone model fit",
     "help": "It is loadstone --help, or loadstone COMMAND --help",
@@ -116,7 +116,8 @@ def command(quiet: bool) -> None:
       loadstone model fit trace.spc -o trace.mdh
       loadstone run trace.mdh --on /tmp/target --size 1g --pace x4 --out run.bundle
 
-    The exit status is 0 for success, 1 if the work or part of it failed, 2 if the command was not understood.
+    The exit status is 0 for success, 1 if the work or part of it failed, 2 if the command was not understood,
+    3 if a condition of compare --fail-if holds.
     Ctrl-C, SIGTERM and SIGHUP end a run and keep what it measured (status 130, 143, 129). So do SIGUSR1,
     SIGUSR2 and SIGXCPU, which batch systems send.
     """
@@ -128,7 +129,8 @@ def command(quiet: bool) -> None:
 def main() -> None:
     """Entry point: errors go to standard error, and the exit status tells of success.
 
-    0 success; 1 the work failed or was only partly done; 2 the command was not understood; 130 interrupted
+    0 success; 1 the work failed or was only partly done; 2 the command was not understood; 3 a condition of
+    ``compare --fail-if`` holds; 130 interrupted
     by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP, and so on for SIGUSR1, SIGUSR2 and SIGXCPU: these end the work
     in the same way.
     """

@@ -278,9 +278,9 @@ _DECLARED: Mapping[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
     }),
     "repeat": (RESULTS, ("--repeat",), {
         "metavar": "RULE",
-        "help": "Run all of it so many times, or until-sure: 10 to 30 times, until the primary metric is known "
-        "within 5 % (95 % interval); auto-pilot: the same; nfs: from 5 times. The first makes a missing target, "
-        "and the others use it as it is, or fill it again (--fill). --cache says what each finds cached.",
+        "help": "Run all of it so many times; or until-sure: until the primary metric is known within 5 % "
+        "(95 % interval), 10 to 30 times; auto-pilot: the same; nfs: 5 to 30 times. The first makes a "
+        "missing target, the others use it as it is, or fill it again (--fill). See also --cache.",
     }),
     "sure": (RESULTS, ("--sure",), {
         "cls": Of,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import time
@@ -36,6 +37,11 @@ def is_quiet() -> bool:
 def is_live() -> bool:
     """Whether progress may be drawn: standard error is a terminal and ``--quiet`` was not given."""
     return not _quiet and sys.stderr.isatty()
+
+
+def colours() -> bool:
+    """Whether results may be coloured: standard output is a terminal and ``NO_COLOR`` is not set."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object for machines.")

@@ -10,7 +10,7 @@ import click
 
 from loadstone.cli import _show
 from loadstone.cli._command import Command, Group
-from loadstone.cli._types import DURATION, Folder, pairs
+from loadstone.cli._types import DURATION, Folder, Share, pairs
 
 FOLDER = Folder(path_type=Path)
 BUDGET = click.option(
@@ -155,10 +155,19 @@ def show(folder: Path, as_json: bool) -> None:
 
 @command.command(cls=Command)
 @click.argument("folder", metavar="DIR", type=FOLDER)
+@click.option(
+    "--margin",
+    type=Share(0.0001, 0.9999),
+    default="5%",
+    show_default=True,
+    help="Arms that differ by less are the same.",
+)
 @click.option("--force", is_flag=True, help="Report runs of different kernels or mount options all the same.")
 @_show.json_option
-def report(folder: Path, force: bool, as_json: bool) -> None:
-    """Tell what came of a study: first how the environments of its arms differed, then their figures.
+def report(folder: Path, margin: float, force: bool, as_json: bool) -> None:
+    """Tell what came of a study: first how the environments of its arms differed, then verdicts and figures.
+
+    Arms of one workload are compared with the first one, by the metrics that the file lists.
 
     \b
     Example:
@@ -169,7 +178,7 @@ def report(folder: Path, force: bool, as_json: bool) -> None:
     """
     from loadstone import study
 
-    told = study.report(folder, force=force)
+    told = study.report(folder, margin=margin, force=force)
     if as_json:
         _show.show_json(told)
     else:

@@ -39,6 +39,12 @@ class Arm:
     """The host as of ``environment.json`` of a bundle."""
     factors: Mapping[str, str] = field(default_factory=dict)
     """What was meant to differ: name and level of each factor; empty for bundles."""
+    load: Any = None
+    """What was run, without places and names, as plain data; None where that is not known."""
+    mixed: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What of the host or the load differs between runs of this arm: its name and all values."""
+    notes: Sequence[str] = ()
+    """What should be known of it besides, such as runs that were left out."""
 
     def values(self, metric: str) -> NDArray[np.float64]:
         """One value a run, of those that tell it."""

@@ -1,11 +1,11 @@
 """How often chance alone would set two groups of runs as far apart.
 
-Were replays and emulations alike, which run is called what would not matter. So the runs are relabelled: into
-all pairs of groups of these sizes, or 2,000 of them drawn at random, and of each it is asked how far apart
-its groups are relative to their own floor. This is a permutation test (P. Good, Permutation, Parametric and
-Bootstrap Tests of Hypotheses, 3rd ed., 2005); it assumes nothing of the noise but that runs are exchangeable,
-and cannot answer less than one in the number of different pairs: a third for two runs of each kind, a tenth
-for three.
+Were replays and emulations alike, which run is called what would not matter. So the runs are
+relabelled: into all pairs of groups of these sizes, or 2,000 of them drawn at random, and of each
+it is asked how far apart its groups are relative to their own floor. This is a permutation test (P.
+Good, Permutation, Parametric and Bootstrap Tests of Hypotheses, 3rd ed., 2005); it assumes nothing
+of the noise but that runs are exchangeable, and cannot answer less than one in the number of
+different pairs: a third for two runs of each kind, a tenth for three.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ Floats = NDArray[np.float64]
 def chance(first: ArrayLike, second: ArrayLike) -> float:
     """Share of relabellings that are at least as far apart as the groups are, 0 to 1.
 
-    How far: RMS or maximum distance over its floor, whichever is more (:mod:`loadstone.stats.distance`).
-    Each argument has one row per run and one column per interval; both have at least two rows, equally many
-    columns, and no NaN. The same runs always give the same answer.
+    How far: RMS or maximum distance over its floor, whichever is more
+    (:mod:`loadstone.stats.distance`). Each argument has one row per run and one column per
+    interval; both have at least two rows, equally many columns, and no NaN. The same runs always
+    give the same answer.
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     runs, size = np.concatenate([a, b]), len(a)

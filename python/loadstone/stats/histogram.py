@@ -1,9 +1,9 @@
 """The latency histogram: log-linear buckets, 64 per octave, losslessly mergeable.
 
-The layout is frozen in ``docs/reference/formats/bundle.md``: a value ``v`` of nanoseconds below 128 is bucket
-``v``; above, with ``shift = floor(log2 v) - 6``, it is ``(shift << 6) + (v >> shift)``. Values
-above ``2**42`` ns (73 minutes) are counted as ``2**42``. A bucket is narrower than 1/64 of its
-values, so its middle is off by less than 1/128.
+The layout is frozen in ``docs/reference/formats/bundle.md``: a value ``v`` of nanoseconds below 128
+is bucket ``v``; above, with ``shift = floor(log2 v) - 6``, it is ``(shift << 6) + (v >> shift)``.
+Values above ``2**42`` ns (73 minutes) are counted as ``2**42``. A bucket is narrower than 1/64 of
+its values, so its middle is off by less than 1/128.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ BEYOND = 10
 def supported(count: float, q: float) -> bool:
     """Whether ``count`` values tell their ``q``-th percentile (0 to 100).
 
-    They do where at least ten of them are expected beyond it. How many lie beyond the true percentile is
-    binomial (Hahn and Meeker, Statistical Intervals, 5.2): of ten expected, none come once in 22,000 samples,
-    and the number varies by a third; with fewer, the figure is little more than the largest value.
+    They do where at least ten of them are expected beyond it. How many lie beyond the true
+    percentile is binomial (Hahn and Meeker, Statistical Intervals, 5.2): of ten expected, none come
+    once in 22,000 samples, and the number varies by a third; with fewer, the figure is little more
+    than the largest value.
     """
     # The margin is for 100 - 99.9, which is not exact in binary.
     return count * (100 - q) / 100 >= BEYOND * (1 - 1e-9)
@@ -157,9 +158,11 @@ class Histogram:
         return self.percentile(q) if supported(len(self), q) else None
 
     def summary(self) -> dict[str, Any]:
-        """``count``, and in nanoseconds ``mean``, ``min``, the percentiles of :data:`PERCENTILES`, ``max``.
+        """``count``, and in nanoseconds ``mean``, ``min``, the percentiles of :data:`PERCENTILES`,
+        ``max``.
 
-        A percentile that the count does not support is None. Without values there is only ``count``.
+        A percentile that the count does not support is None. Without values there is only
+        ``count``.
         """
         if not len(self):
             return {"count": 0}

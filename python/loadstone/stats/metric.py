@@ -11,7 +11,9 @@ from typing import Literal
 Better = Literal["higher", "lower", "neither"]
 """Which way of two values is the better one."""
 Mean = Literal["arithmetic", "harmonic", "geometric"]
-"""How values of several runs make one: rates of equal work harmonic, ratios geometric, others arithmetic."""
+"""How values of several runs make one: rates of equal work harmonic, ratios geometric, others
+arithmetic.
+"""
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class Metric:
     mean: Mean = "arithmetic"
     """How to average it over runs."""
     exact: bool = False
-    """Whether equal work must give the same value, so that any difference is real (bytes written)."""
+    """Whether equal work must give the same value, so that any difference is real (bytes
+    written).
+    """
     positive: bool = True
     """Whether values cannot be negative: an interval that reaches below zero is flagged then."""

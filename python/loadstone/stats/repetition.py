@@ -1,8 +1,8 @@
 """How often to repeat a run: a fixed number of times, or until every metric is known well enough.
 
-The rule is Auto-pilot's (C. Wright et al., USENIX 2005; snapshots thesis, chapter 5): runs go on until
-the half-width of the t interval of the mean is below a share of the mean, for all metrics at once. It
-asks widths only. A rule that stops when a test succeeds finds differences where none are
+The rule is Auto-pilot's (C. Wright et al., USENIX 2005; snapshots thesis, chapter 5): runs go on
+until the half-width of the t interval of the mean is below a share of the mean, for all metrics at
+once. It asks widths only. A rule that stops when a test succeeds finds differences where none are
 (J. Simmons et al., Psychological Science 22, 2011).
 """
 
@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from loadstone.stats.intervals import t_interval
 
 
 @dataclass(frozen=True)
@@ -81,14 +83,7 @@ def half_width(values: Sequence[float], confidence: float = 0.95) -> float:
 
     Student, Biometrika 6, 1908. Values that are all the same have none.
     """
-    from scipy.stats import t
-
     found = np.asarray(values, dtype=np.float64)
     if len(found) < 2 or not np.isfinite(found).all():
         return math.inf
-    spread, mean = float(found.std(ddof=1)), float(found.mean())
-    if spread == 0:
-        return 0.0
-    if mean == 0:
-        return math.inf
-    return float(t.ppf((1 + confidence) / 2, len(found) - 1)) * spread / math.sqrt(len(found)) / abs(mean)
+    return t_interval(found, confidence).relative

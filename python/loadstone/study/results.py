@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from loadstone.compare.arm import Arm, RunValues
+from loadstone.compare import Arm, RunValues, compare
+from loadstone.compare.texts import sentence
 from loadstone.compare.words import percent, value
-from loadstone.errors import StudyError
+from loadstone.errors import Error, StudyError
 from loadstone.stats.metric import Metric
 from loadstone.stats.repetition import half_width
 from loadstone.study import surroundings
@@ -60,10 +61,10 @@ def _bundle(folder: Path) -> Path | None:
     return folder / "bundle" if (folder / "bundle").is_dir() else None
 
 
-def report(folder: str | os.PathLike[str], *, force: bool = False) -> dict[str, Any]:
-    """What came of a study, as plain data (``docs/reference/formats/study.md``).
+def report(folder: str | os.PathLike[str], *, margin: float = 0.05, force: bool = False) -> dict[str, Any]:
+    """What came of a study, as plain data: environments, verdicts of each workload, figures of each cell.
 
-    Raises ``StudyError`` where runs were made on different kernels, or cells of the same system had other
+    ``margin``: within which arms are the same, as a share. Raises ``StudyError`` where runs were made on different kernels, or cells of the same system had other
     mount options; ``force`` reports them all the same.
     """
     path = Path(folder)
@@ -84,6 +85,7 @@ def report(folder: str | os.PathLike[str], *, force: bool = False) -> dict[str, 
         "description": study.file.description,
         "differences": differ,
         "incomparable": fatal,
+        "verdicts": {name: found for name, found in _verdicts(path, study, runs, margin)},
         "arms": [_arm(one, runs) for one in study.cells],
         "steps": _times(steps),
     }
@@ -92,6 +94,27 @@ def report(folder: str | os.PathLike[str], *, force: bool = False) -> dict[str, 
 def _environments(cells: Sequence[Cell], runs: Sequence[Run]) -> dict[str, list[Mapping[str, Any]]]:
     told = [run for run in runs if "before" in run.environment]
     return {cell.name: [run.environment["before"] for run in told if run.cell == cell.name] for cell in cells}
+
+
+def _verdicts(
+    folder: Path, study: Study, runs: Sequence[Run], margin: float
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A comparison of the arms of each workload with its first one, by the listed metrics."""
+    workload_of = {cell.name: cell for cell in study.cells}
+    found = _arms(folder, study, runs)
+    for name in dict.fromkeys(cell.workload_name for cell in study.cells):
+        mine = [arm for arm in found if workload_of[arm.name].workload_name == name]
+        if len(mine) < 2:
+            continue
+        listed_ = listed(workload_of[mine[0].name], [run for run in runs if run.cell == mine[0].name])
+        try:
+            # Whether they may be compared was looked at here, where it is known what the file asks for.
+            comparison = compare(mine, margin, listed_, accept_differences=True)
+        except Error as error:
+            yield name, {"sentences": [], "failure": str(error)}
+            continue
+        said = [f"{one.arm} against {one.base}: {sentence(one, margin)}" for one in comparison.verdicts]
+        yield name, {"sentences": said, "failure": None, **comparison.to_json()}
 
 
 def _alike(study: Study) -> list[list[Cell]]:
@@ -204,7 +227,10 @@ def text(told: Mapping[str, Any]) -> str:
     for why in told["incomparable"]:
         out.append(f"warning: {why}")
     for workload in dict.fromkeys(one["workload"] for one in told["arms"]):
-        out += ["", workload, *_table([one for one in told["arms"] if one["workload"] == workload])]
+        verdicts = told["verdicts"].get(workload, {"sentences": [], "failure": None})
+        out += ["", workload, *(f"  {said}" for said in verdicts["sentences"])]
+        out += [f"  no verdict: {verdicts['failure']}"] if verdicts["failure"] else []
+        out += _table([one for one in told["arms"] if one["workload"] == workload])
     cells = {one["cell"]: one for one in told["cells"]}
     for one in told["arms"]:
         cell = cells[one["arm"]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,10 +102,11 @@ class Repeats:
 
     @property
     def sure(self) -> list[str]:
-        """Metrics that must be known: the primary one, and those that were asked for."""
-        return list(dict.fromkeys([*list(self._metrics)[:1], *self.asked]))
+        """Metrics that must be known and are told by each repeat: the primary one, and what was asked for."""
+        names = dict.fromkeys([*list(self._metrics)[:1], *self.asked])
+        return [name for name in names if all(name in one for one in self._values)]
 
-    def runs(self) -> Iterator[NamedRun]:
+    def runs(self) -> Generator[NamedRun]:
         """All runs; each is to be told to :meth:`ended` before the next is asked for."""
         made = _to_be_made(self.job)
         if self.job.first is not None:
@@ -145,13 +146,13 @@ class Repeats:
             self._metrics = metrics
         self._repeats.append(told)
         self._values.append(values)
-        for name in self.asked:
+        for name in (*list(self._metrics)[:1], *self.asked):
             if name not in self._metrics:
                 what = f"is no metric of this workload; {meant(name, self._metrics, _listed(self._metrics))}"
                 raise OptionError("sure", name, what)
-        for name in self.sure:
             if name not in values:
-                raise Error(f"{name}: repeat {len(self._repeats)} has no such figure, and others have")
+                what = f"repeat {len(self._repeats)} has too few requests to tell it; let each take longer"
+                raise Error(f"{name}: {what}")
         if self.on_repeat is not None:
             asked = self.rule.half_width if isinstance(self.rule, UntilSure) else None
             number = len(self._repeats)
