@@ -213,6 +213,7 @@ def test_commands_need_permission(here, tmp_path):
         ('make = "ext4"\nreset = "drop-caches"', "", "drops caches of the whole host"),
         ('make = "ext4"\nqueue = { scheduler = "none" }', "", "changes settings of a device"),
         ('directory = "/not/there"', "", "is no directory"),
+        ('directory = "/tmp"', "", "w: randread"),
         ('directory = "/tmp"', 'target = "/etc/x"', "write below {mount} or {out} only"),
         ('directory = "/tmp"', 'target = "{mount}/../x"', "write below {mount} or {out} only"),
         ('directory = "/tmp"', 'options = { allow_destroy = ["/dev/vda"] }', "write below"),
@@ -458,7 +459,7 @@ def test_a_device_that_is_mounted_is_refused(loop, mounted, alone, tmp_path):
 
 
 def test_settings_of_the_queue_are_made(loop, tmp_path):
-    path = loop("cat /sys/block/$(basename {device})/queue/read_ahead_kb", runs=1)
+    path = loop("cat /sys/block/$(basename {disk})/queue/read_ahead_kb", runs=1)
     path.write_text(path.read_text().replace('reset = "mkfs"', 'queue = { read_ahead_kb = "64" }'))
     told = performed(path, tmp_path / "s", allow_host_changes=True)
     assert told["failed"] == 0, [one["failure"] for one in told["cells"]]

@@ -52,6 +52,16 @@ def measure(
     return {name: one for name, one in found.items() if math.isfinite(one[1])}
 
 
+def rehearse(cell: Cell, folder: Path) -> None:
+    """Raises ``Error`` where a load of Loadstone's own cannot be lowered for a target in ``folder``."""
+    load = cell.workload
+    if load.run is not None:
+        here = dict.fromkeys(("mount", "out"), str(folder))
+        places = {**here, "disk": "", "cell": cell.name, "block": 1, "seed": 1}
+        options = RunOptions(**filled(load.options, places, ()))
+        loadstone.job(load.run, on=str(filled(load.target, places, ())), options=options)
+
+
 def _own(cell: Cell, places: Mapping[str, Any], mount: Path, out: Path, live: OnLive | None) -> Figures:
     """A load of Loadstone's own."""
     load = cell.workload

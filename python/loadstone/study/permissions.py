@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from loadstone._scratch import scratch
 from loadstone._text import one_line
 from loadstone.errors import Error, StudyError
 from loadstone.study import commands, tools
 from loadstone.study.kinds import Command
+from loadstone.study.loads import rehearse
 from loadstone.study.making import refuse_device
 from loadstone.study.spec import Cell, Study
-from loadstone.workload.jobs import known_kind
 
 _INSIDE = ("{mount}", "{out}")
 """Where loads of `run` may write."""
@@ -168,9 +169,9 @@ def _lacks(study: Study) -> Iterator[str]:
         path = Path("/proc/sys") / name.replace(".", "/")
         if ".." in name or not path.is_file():
             yield f"host.sysctl: there is no kernel parameter {one_line(name)}"
-    for cell in study.cells:
-        if cell.workload.run is not None:
+    with scratch("study") as folder:
+        for cell in study.cells:
             try:
-                known_kind(cell.workload.run)
+                rehearse(cell, folder)
             except Error as error:
-                yield f"workloads.{cell.workload_name}.run: {error}"
+                yield f"workloads.{cell.workload_name}: {error}"

@@ -10,7 +10,7 @@ from loadstone._text import meant, one_line
 from loadstone.errors import Error
 
 _PLACE = re.compile(r"\{\{([A-Za-z_][\w-]*)\}\}|(?<![\${])\{([A-Za-z_][\w-]*(?:\.[\w-]+)?)\}(?!\})")
-LATER = ("mount", "device", "out", "cell", "block", "seed", "copy")
+LATER = ("mount", "disk", "out", "cell", "block", "seed", "copy")
 """Placeholders that get their value when a run begins."""
 
 

@@ -64,8 +64,10 @@ def _bundle(folder: Path) -> Path | None:
 def report(folder: str | os.PathLike[str], *, margin: float = 0.05, force: bool = False) -> dict[str, Any]:
     """What came of a study, as plain data: environments, verdicts of each workload, figures of each cell.
 
-    ``margin``: within which arms are the same, as a share. Raises ``StudyError`` where runs were made on different kernels, or cells of the same system had other
-    mount options; ``force`` reports them all the same.
+    ``margin``: within which arms are the same, as a share.
+
+    Raises ``StudyError`` where runs were made on different kernels, or cells of the same system had
+    other mount options; ``force`` reports them all the same.
     """
     path = Path(folder)
     study = study_of(path)

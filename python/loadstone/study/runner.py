@@ -187,7 +187,7 @@ class Runner:
         """What placeholders of a run stand for."""
         return {
             "mount": str(instance.mount_path),
-            "device": instance.device,
+            "disk": instance.device,
             "out": str(out),
             "cell": cell.name,
             "block": block,
@@ -258,7 +258,7 @@ class Runner:
             "block": 0,
             "seed": self._study.file.seed,
             "mount": "",
-            "device": "",
+            "disk": "",
             "out": "",
         }
         self._hooks("after_cell", places, self._folder, cell)
