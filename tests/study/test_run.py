@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -16,7 +19,9 @@ from tests.study.conftest import left_on_host
 import loadstone
 from loadstone import study
 from loadstone.compare import Arm
+from loadstone.study import booting
 from loadstone.study.journal import Journal
+from loadstone.study.making import Maker
 from loadstone.study.permissions import Allowed
 
 HERE = """\
@@ -507,3 +512,31 @@ def test_a_client_that_is_the_limit_is_told(here, tmp_path):
     performed(here(busy, 1), tmp_path / "s")
     text = study.text(study.report(tmp_path / "s"))
     assert "the client, not the storage, was the limit" in text or "others used the CPUs" in text
+
+
+def test_a_unit_goes_on_after_boot_and_removes_itself(here, tmp_path, need_root, need_tools):
+    """On the tree of another system: the unit is checked by systemd, and what it would start is started."""
+    need_tools("systemctl", "systemd-analyze")
+    place = Path(tempfile.mkdtemp(prefix="loadstone-test-", dir="/var/tmp"))
+    try:
+        units = place / "root/etc/systemd/system"
+        units.mkdir(parents=True)
+        out = place / "s"
+        performed(here("true", 3), out, budget=1e-9)
+        with Journal(out) as journal:
+            maker = Maker(out, journal, str(journal.get("study")))
+            booting.install(maker, booting.program(), place / "root")
+        [unit] = units.glob("*.service")
+        assert [path.name for path in units.rglob("*.wants/*")] == [unit.name]
+        checked = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True)
+        assert "Unknown" not in checked.stderr and unit.name not in checked.stderr, checked.stderr
+        words = re.search(r"^ExecStart=(.*)$", unit.read_text(), re.M)[1].split()
+        subprocess.run([*words, "--budget", "1h"], check=True, capture_output=True)
+        assert study.show(out)["state"] == "finished"
+        assert not list(units.glob("*.service")) and not list(units.rglob("*.wants/*"))
+        out.chmod(0o777)
+        with Journal(out) as journal, pytest.raises(loadstone.StudyError, match="others can write to it"):
+            booting.install(Maker(out, journal, "x"), booting.program(), place / "root")
+        assert not list(units.glob("*.service"))
+    finally:
+        shutil.rmtree(place)

@@ -60,6 +60,11 @@ def command() -> None:
     is_flag=True,
     help="Let the file stop services, turn off swap, set parameters of the kernel, and drop caches.",
 )
+@click.option(
+    "--install-resume",
+    is_flag=True,
+    help="Go on after a reboot, by a unit of systemd that removes itself when the study is over (root).",
+)
 @click.option("--dry-run", is_flag=True, help="Print every step of a block and the expected time, and stop.")
 @_show.json_option
 def run(
@@ -70,6 +75,7 @@ def run(
     allow_commands: bool,
     allow_destroy: tuple[str, ...],
     allow_host_changes: bool,
+    install_resume: bool,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -109,6 +115,7 @@ def run(
             allow_commands=allow_commands,
             allow_destroy=allow_destroy,
             allow_host_changes=allow_host_changes,
+            install_resume=install_resume,
             watch=watch,
         )
     _end(told, out or Path(told["name"]), as_json)

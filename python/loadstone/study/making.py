@@ -93,6 +93,17 @@ class Maker:
         self.journal.will_make("service", {"name": name})
         self.call("systemctl", "stop", name)
 
+    def install_unit(self, name: str, text: str, root: Path) -> None:
+        """A unit that starts at boot; ``root``: of the system that it is for."""
+        path = root / "etc/systemd/system" / name
+        if path.exists():
+            return
+        self.journal.will_make("unit", {"path": str(path), "root": str(root)})
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(text)
+            os.fsync(file.fileno())
+        self.call("systemctl", f"--root={root}", "enable", name)
+
     def swap_off(self) -> None:
         """All swap is turned off."""
         lines = Path("/proc/swaps").read_text().splitlines()[1:]
@@ -180,6 +191,12 @@ class Maker:
             asked = ["-p", str(what["priority"])] if int(what["priority"]) >= 0 else []
             self.call("swapon", *asked, str(what["path"]))
 
+    def _undo_unit(self, what: Mapping[str, Any]) -> None:
+        path = Path(str(what["path"]))
+        if path.name == f"loadstone-study-{self.mark}.service" and path.exists():
+            self.call("systemctl", f"--root={what['root']}", "disable", path.name)
+            path.unlink()
+
 
 _UNDO: Mapping[str, Callable[[Maker, Mapping[str, Any]], None]] = {
     "file": Maker._undo_file,
@@ -191,6 +208,7 @@ _UNDO: Mapping[str, Callable[[Maker, Mapping[str, Any]], None]] = {
     "sysctl": Maker._undo_setting,
     "service": Maker._undo_service,
     "swap": Maker._undo_swap,
+    "unit": Maker._undo_unit,
 }
 
 

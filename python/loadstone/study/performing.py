@@ -10,7 +10,7 @@ from typing import Any
 from loadstone._values import duration
 from loadstone.errors import Error, StudyError
 from loadstone.stats.repetition import Fixed
-from loadstone.study import commands, folder
+from loadstone.study import booting, commands, folder
 from loadstone.study.expand import expand
 from loadstone.study.journal import Journal
 from loadstone.study.making import Maker
@@ -33,22 +33,29 @@ def run(
     allow_commands: bool = False,
     allow_destroy: Sequence[str] = (),
     allow_host_changes: bool = False,
+    install_resume: bool = False,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
     """Performs a study file in a new folder; returns how it stands, as :func:`show` does.
 
     ``out``: the folder, by default the name of the study. ``changes``: values of variables, or of keys by
     their dotted names, as text. ``budget``: seconds that the runs may take. The others permit commands of the
-    file, the loss of the content of devices, and changes to the host. ``watch`` is told of each run before it
-    begins. Raises ``StudyError`` with all faults of the file, and with everything that is lacking. An
-    interrupt ends the study; what had finished is kept, and ``state`` says so.
+    file, the loss of the content of devices, and changes to the host. ``install_resume`` makes a unit of
+    systemd that goes on with the study after a reboot, until it is over. ``watch`` is told of each run
+    before it begins. Raises ``StudyError`` with all faults of the file, and with everything that is lacking.
+    An interrupt ends the study; what had finished is kept, and ``state`` says so.
     """
     source = load(file, changes or {})
     study = expand(source)
     allowed = Allowed(allow_commands, tuple(allow_destroy), allow_host_changes)
     check(study, allowed)
     place = Path(out if out is not None else study.file.name)
+    if install_resume:
+        booting.check(place.absolute().parent, booting.program())
     folder.make(place, source, allowed, budget)
+    if install_resume:
+        with folder.held(place), Journal(place) as journal:
+            booting.install(Maker(place.absolute(), journal, str(journal.get("study"))), booting.program())
     return _go(place, study, budget, watch)
 
 

@@ -81,6 +81,8 @@ class Runner:
                     self._recover(host=True)
                     if state == "finished":
                         self._end_all()
+                    if state != "interrupted":
+                        self._forget_unit()
                 finally:
                     self._journal["state"] = state
                     self._notify(state)
@@ -268,6 +270,12 @@ class Runner:
         for cell in self._study.cells:
             self._systems.end(cell)
 
+    def _forget_unit(self) -> None:
+        """Nothing is left to go on with after a reboot."""
+        for one in self._journal.left():
+            if one.kind == "unit":
+                self._maker.take_back(one.id)
+
     def _change_host(self) -> None:
         host = self._study.host
         with self._journal.step("change host"):
@@ -288,7 +296,8 @@ class Runner:
             self._systems.forget_lost()
 
             def keep(one: Made) -> bool:
-                return self._systems.keeps(one) or (not host and one.kind in _HOST)
+                lasts = one.kind == "unit" or (not host and one.kind in _HOST)
+                return lasts or self._systems.keeps(one)
 
             if faults := self._maker.take_all_back(keep):
                 raise StudyError("; ".join(faults))
