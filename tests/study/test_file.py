@@ -142,6 +142,7 @@ def test_all_faults_are_told_with_their_lines(write):
         ("workloads.true.time_limit", '"soon"', "is not a duration"),
         ("repeat.half_width", "0", "out of range"),
         ("repeat.preset", '"until"', "must be one of"),
+        ("hooks.before_study", '["ls {mount}"]', "there is no {mount} then"),
         ("hooks.before_rum", "[]", "did you mean before_run?"),
         ("hooks.every", '[{ command = "x", seconds = 0 }]', "must be above 0"),
         ("order", '"random"', "must be one of: blocks, scripted"),

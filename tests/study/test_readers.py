@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.conftest import missing
 
 import loadstone
 from loadstone.study import outputs
@@ -125,7 +126,7 @@ def test_pgbench(need_root, need_tools, public):
     need_tools("pgbench")
     homes = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if not homes or shutil.which("setpriv") is None:
-        pytest.skip("no server of PostgreSQL")
+        missing("no server of PostgreSQL")
     tools = homes[-1].parent
     shutil.chown(public, "postgres")
     user = ("setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups")

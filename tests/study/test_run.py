@@ -540,3 +540,91 @@ def test_a_unit_goes_on_after_boot_and_removes_itself(here, tmp_path, need_root,
         assert not list(units.glob("*.service"))
     finally:
         shutil.rmtree(place)
+
+
+@pytest.fixture
+def small(tmp_path, need_root):
+    """A file system of 80 MiB that nobody else uses."""
+    place = tmp_path / "small"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=80m", "none", place], check=True)
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+def test_a_disk_that_fills_below_the_journal_loses_no_finished_run(here, small, tmp_path):
+    out = small / "s"
+    fill = f"test -e {tmp_path}/enough || test {{block}} = 1 || cat /dev/zero > {small}/fill; true"
+    with pytest.raises(loadstone.StudyError, match="the journal cannot be written"):
+        performed(here(fill, 3), out)
+    (small / "fill").unlink()
+    before = study.show(out)
+    assert before["runs"] == 1
+    (tmp_path / "enough").touch()
+    told = study.resume(out)
+    assert (told["state"], told["runs"], told["failed"]) == ("finished", 3, 0)
+    assert list((tmp_path / "on").iterdir()) == []
+    (small / "fill").write_bytes(bytes(40 << 20))
+    with pytest.raises(loadstone.StudyError, match="less than 64 MiB are free"):
+        performed(here("true", 1), small / "t")
+
+
+def test_swap_is_off_during_the_study_and_on_again(here, public, tmp_path, need_root, need_tools):
+    need_tools("mkswap", "swapon", "swapoff")
+    if len(Path("/proc/swaps").read_text().splitlines()) > 1:
+        pytest.skip("this host has swap of its own, which is left alone")
+    file = public / "swap"
+    file.write_bytes(bytes(8 << 20))
+    file.chmod(0o600)
+    subprocess.run(["mkswap", file], check=True, capture_output=True)
+    if subprocess.run(["swapon", "-p", "7", file], capture_output=True).returncode:
+        pytest.skip("no swap on this file system")
+    try:
+        path = here("! grep -q ^/ /proc/swaps", 1, "[host]\nswap = 'off'\n")
+        told = performed(path, tmp_path / "s", allow_host_changes=True)
+        assert told["failed"] == 0, told["cells"][0]["failure"]
+        assert re.search(rf"^{file}\s.*\s7$", Path("/proc/swaps").read_text(), re.M)
+    finally:
+        subprocess.run(["swapoff", file], check=True)
+
+
+SYSTEMCTL = """\
+#!/bin/sh
+case "$1" in
+show) test -e {folder}/$5.stopped && echo inactive || echo active ;;
+stop) touch {folder}/$2.stopped ;;
+start) rm {folder}/$2.stopped ;;
+esac
+"""
+
+
+def test_services_are_stopped_and_started_again(here, tmp_path, need_root, monkeypatch):
+    """systemd runs in few test machines: a stand-in keeps which services are stopped."""
+    tool = tmp_path / "bin/systemctl"
+    tool.parent.mkdir()
+    tool.write_text(SYSTEMCTL.format(folder=tmp_path))
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tool.parent}:{os.environ['PATH']}")
+    (tmp_path / "two.service.stopped").touch()
+    command = f"test -e {tmp_path}/one.service.stopped"
+    path = here(command, 1, "[host]\nstop = ['one.service', 'two.service']\n")
+    told = performed(path, tmp_path / "s", allow_host_changes=True)
+    assert told["failed"] == 0, told["cells"][0]["failure"]
+    left = sorted(path.name for path in tmp_path.glob("*.stopped"))
+    assert left == ["two.service.stopped"], "what was not running is not started"
+
+
+def test_a_killed_study_on_a_device_can_be_resumed(loop, alone, tmp_path):
+    path = loop(f"test -e {tmp_path}/go || sleep 1241", runs=2)
+    text = path.read_text().replace('size = "{size}"', f'device = "{alone}"')
+    path.write_text(text.replace('[variables]\nsize = "16m"\n', ""))
+    out = tmp_path / "s"
+    process = started(path, out, "--allow-destroy", alone)
+    until(lambda: list(out.rglob("stdout")))
+    process.kill()
+    process.communicate()
+    assert any(line.startswith("mount") for line in left_on_host(tmp_path))
+    (tmp_path / "go").touch()
+    told = study.resume(out)
+    assert (told["state"], told["runs"], told["failed"]) == ("finished", 2, 0)
+    assert not any(line.startswith("mount") for line in left_on_host(tmp_path))

@@ -100,8 +100,9 @@ class Program:
         self.error = out / f"{where}stderr" if out else None
         gate, self._gate = os.pipe()
         try:
-            # The shell waits at the gate and then becomes the command, so all begin at the same time.
-            script = 'read _; exec "$@" < /dev/null'
+            # The shell waits at the gate and then becomes the command, so all begin at the same time. Where
+            # this process dies before, it reads the end of the pipe.
+            script = 'read _ || exit; exec "$@" < /dev/null'
             self._process = subprocess.Popen(
                 tied(["/bin/sh", "-c", script, "sh", *words(command)]),
                 cwd=cwd,
@@ -121,6 +122,7 @@ class Program:
     def release(self) -> None:
         """Lets it begin."""
         self._begun = time.monotonic()
+        os.write(self._gate, b"\n")
         os.close(self._gate)
         self._gate = -1
 

@@ -25,6 +25,9 @@ MOST_CELLS = 10_000
 _OPTION_WORDS = r"(?:^|,)\s*(bind|rbind|move|remount|loop|x-[^,]*|X-[^,]*|ro)(?:=[^,]*)?(?=,|$)"
 """Mount options that mean another mount than that of the system."""
 
+_WITHOUT_SYSTEM = ("before_study", "after_study", "after_cell")
+"""Hooks at whose points no system is mounted."""
+
 Level = tuple[str, Mapping[str, Any]]
 """Name of a level, and the values of its placeholders."""
 
@@ -73,6 +76,10 @@ def expand(source: Source) -> Study:
         tell(name, f"{name}: is the name of a placeholder of every study; choose another")
     hooks_table = _fill(source.table.get("hooks", {}), variables, "hooks", tell)
     hooks = kinds.read(Hooks, hooks_table, "hooks", tell)
+    for name in _WITHOUT_SYSTEM:
+        told = hooks_table.get(name) if isinstance(hooks_table, dict) else None
+        for place in sorted(names_in(told) & {*LATER}):
+            tell(f"hooks.{name}", f"{name}: there is no {{{place}}} then, as no system is mounted")
     every = [kinds.read(Every, one, "hooks.every", tell) for one in (hooks.every if hooks else ())]
     for one in every:
         if one is not None and one.seconds <= 0:

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import secrets
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -21,6 +22,8 @@ from loadstone.study.sources import Source
 from loadstone.study.spec import Study
 
 FORMAT = "loadstone.study"
+_PATIENCE = 10.0
+"""Seconds to wait for the lock of a process that is gone."""
 _NEEDED = 64 << 20
 """Bytes that must be free in the file system of the folder."""
 
@@ -112,14 +115,20 @@ def held(folder: Path) -> Iterator[None]:
     refuse_others(folder)
     fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(fd, 32, 0).decode(errors="replace").strip()
-            raise StudyError(
-                f"{folder}: process {holder or 'of somebody'} performs this study; wait for it, or end it",
-                path=str(folder),
-            ) from None
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                holder = os.pread(fd, 32, 0).decode(errors="replace").strip()
+                # What a killed process was about to start has its files until it becomes another program.
+                if os.path.exists(f"/proc/{holder}") or time.monotonic() > deadline:
+                    raise StudyError(
+                        f"{folder}: process {holder or '?'} performs this study; wait for it, or end it",
+                        path=str(folder),
+                    ) from None
+                time.sleep(0.02)
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
         yield

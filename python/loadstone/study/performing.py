@@ -68,7 +68,8 @@ def resume(place: Place, *, budget: float | None = None, watch: Watch | None = N
     study = folder.study_of(path)
     allowed, before = folder.allowed_of(path)
     with folder.held(path), Journal(path) as journal:
-        _clean(path, journal)
+        # What a killed run still has mounted would stand against it.
+        Runner(path.absolute(), study, journal).recover()
     check(study, allowed)
     return _go(path, study, before if budget is None else budget, watch)
 
@@ -96,20 +97,12 @@ def clean(place: Place) -> dict[str, Any]:
     path = Path(place)
     with folder.held(path), Journal(path) as journal:
         taken = [{"kind": one.kind, **one.what} for one in journal.left()]
-        processes, faults = _clean(path, journal, everything=True)
+        mark = str(journal.get("study"))
+        processes = commands.end_left(mark)
+        faults = Maker(path.absolute(), journal, mark).take_all_back()
+        if not faults:
+            journal["systems"] = {}
         return {"taken": taken, "processes": processes, "faults": faults}
-
-
-def _clean(path: Path, journal: Journal, everything: bool = False) -> tuple[int, list[str]]:
-    """After a kill: ends processes; ``everything``: also takes back what waits for a next run."""
-    mark = str(journal.get("study"))
-    processes = commands.end_left(mark)
-    if not everything:
-        return processes, []
-    faults = Maker(path.absolute(), journal, mark).take_all_back()
-    if not faults:
-        journal["systems"] = {}
-    return processes, faults
 
 
 def plan(file: Place, changes: Mapping[str, str] | None = None) -> dict[str, Any]:

@@ -67,7 +67,7 @@ class Runner:
         """Runs what is not done. Nothing stays mounted, attached, stopped or changed after it."""
         state: State = "failed"
         try:
-            self._recover(host=True)
+            self.recover()
             self._journal["state"] = "running"
             self._change_host()
             self._hooks("before_study", {}, self._folder, strict=True)
@@ -78,7 +78,7 @@ class Runner:
         finally:
             with deferred():
                 try:
-                    self._recover(host=True)
+                    self.recover()
                     if state == "finished":
                         self._end_all()
                     if state != "interrupted":
@@ -146,7 +146,7 @@ class Runner:
         except (Error, OSError) as error:
             self._keep(cell, block, began, out, str(error) or type(error).__name__, {}, environment, busy)
             with self._journal.step("take back", cell.name, block):
-                self._recover()
+                self._recover(host=False)
             return
         self._keep(cell, block, began, out, None, figures, environment, busy)
         self._hooks("after_run", places, instance.mount_path, cell, block)
@@ -157,7 +157,7 @@ class Runner:
                 self._systems.give_back(instance)
         except (Error, OSError):
             # The step has what went wrong; what stays after this ends the study.
-            self._recover()
+            self._recover(host=False)
 
     def _keep(
         self,
@@ -255,15 +255,7 @@ class Runner:
             return
         with self._journal.step("remove system", cell.name):
             self._systems.end(cell)
-        places = {
-            "cell": cell.name,
-            "block": 0,
-            "seed": self._study.file.seed,
-            "mount": "",
-            "disk": "",
-            "out": "",
-        }
-        self._hooks("after_cell", places, self._folder, cell)
+        self._hooks("after_cell", {}, self._folder, cell)
         self._journal["over"] = [*over, cell.name]
 
     def _end_all(self) -> None:
@@ -286,11 +278,15 @@ class Runner:
             for name, value in host.sysctl.items():
                 self._maker.setting(f"/proc/sys/{name.replace('.', '/')}", str(value), "sysctl")
 
-    def _recover(self, host: bool = False) -> None:
-        """Ends what runs, and takes back what is in use. ``host``: also changes to the host.
+    def recover(self) -> None:
+        """Ends what runs, and takes back all but systems that wait for their next run, and the unit.
 
         Raises ``StudyError`` where something stays: to go on would measure another system.
         """
+        self._recover(host=True)
+
+    def _recover(self, host: bool) -> None:
+        """The same; ``host``: also changes to the host."""
         with deferred():
             commands.end_left(self._mark)
             self._systems.forget_lost()

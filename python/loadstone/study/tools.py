@@ -22,7 +22,7 @@ PACKAGES = {
     **dict.fromkeys(("mount", "umount", "losetup", "swapon", "swapoff"), "mount"),
     **{"wipefs": "util-linux", "systemctl": "systemd", "sysctl": "procps", "time": "time"},
     **{"fio": "fio", "sysbench": "sysbench", "bonnie++": "bonnie++", "filebench": "filebench"},
-    **{"pgbench": "postgresql-contrib", "psql": "postgresql-client", "iozone": "iozone3", "git": "git"},
+    **{"pgbench": "postgresql", "psql": "postgresql-client", "iozone": "iozone3", "git": "git"},
     **{"dbench": "dbench", "stress-ng": "stress-ng", "postmark": "postmark", "rsync": "rsync"},
 }
 """Debian's package of each program."""
