@@ -628,3 +628,38 @@ def test_a_killed_study_on_a_device_can_be_resumed(loop, alone, tmp_path):
     told = study.resume(out)
     assert (told["state"], told["runs"], told["failed"]) == ("finished", 2, 0)
     assert not any(line.startswith("mount") for line in left_on_host(tmp_path))
+
+
+def test_an_interrupt_during_a_load_of_our_own(write, tmp_path):
+    (tmp_path / "on").mkdir()
+    options = '{ size = "1m", cache = "none", duration = "1h" }'
+    load = f'[workloads.read]\nrun = "randread"\noptions = {options}\n'
+    path = write(f'name = "own"\n[systems.here]\ndirectory = "{tmp_path}/on"\n{load}')
+    out = tmp_path / "s"
+    process = started(path, out)
+    until(lambda: list((tmp_path / "on").rglob("load")))
+    process.send_signal(signal.SIGINT)
+    printed, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert f"loadstone study resume {out} goes on" in printed
+    told = study.show(out)
+    assert (told["state"], told["runs"], told["failed"]) == ("interrupted", 0, 0)
+    assert list((tmp_path / "on").iterdir()) == []
+
+
+def test_the_status_of_the_command_tells_of_cells_that_were_given_up(here, tmp_path, loadstone):
+    more = '[workloads.bad]\ncommand = "exit 3"\n'
+    words = ("study", "run", here("true", 2, more), "--allow-commands", "--json", "--out", tmp_path / "s")
+    told = json.loads(loadstone(*words, status=1).stdout)
+    assert [one["given_up"] for one in told["cells"]] == [False, True]
+    printed = loadstone("study", "show", tmp_path / "s").stdout
+    assert "here+bad: 0 runs, given up: exit 3: ended with status 3" in printed
+    told = json.loads(loadstone("study", "report", tmp_path / "s", "--json").stdout)
+    assert [one["runs"] for one in told["arms"]] == [2, 0]
+    assert loadstone("study", "clean", tmp_path / "s").stdout == "nothing was left\n"
+    text = loadstone("study", "run", here("true", 2), "--out", tmp_path / "t", status=1).stderr
+    assert "--allow-commands permits commands of the file" in text
+    assert (
+        "--set nothing: is no variable"
+        in loadstone("study", "run", here("true"), "--set", "nothing=1", "--dry-run", status=1).stderr
+    )

@@ -50,16 +50,16 @@ def load(path: str | os.PathLike[str], changes: Mapping[str, str]) -> Source:
         variables = source.table.get("variables")
         if isinstance(variables, dict) and name in variables:
             variables[name] = value
-            source.lines[f"variables.{name}"] = f"`set` {name}"
+            source.lines[f"variables.{name}"] = f"`changes` {name}"
             continue
         if "." not in name and name not in ("seed", "order", "name", "failures", "settle"):
             known = ", ".join(variables) if isinstance(variables, dict) and variables else "none"
             raise StudyError(
-                f"`set` {one_line(name)}: is no variable of the file, whose variables are: {known}; "
+                f"`changes` {one_line(name)}: is no variable of the file, whose variables are: {known}; "
                 "write keys of tables in full, such as repeat.most"
             )
         _put(source, name.split("."), value)
-        source.lines[name] = f"`set` {name}"
+        source.lines[name] = f"`changes` {name}"
     return source
 
 
@@ -68,7 +68,7 @@ def _put(source: Source, parts: list[str], value: Any) -> None:
     for number, part in enumerate(parts[:-1], 1):
         inner = table.setdefault(part, {})
         if not isinstance(inner, dict):
-            raise StudyError(f"`set` {'.'.join(parts)}: {'.'.join(parts[:number])} is no table")
+            raise StudyError(f"`changes` {'.'.join(parts)}: {'.'.join(parts[:number])} is no table")
         table = inner
     table[parts[-1]] = value
 
