@@ -87,7 +87,7 @@ def test_a_private_part_is_found(name, part):
 
 HELP = {"fio/_keys.py"}
 """Modules that hold what pages of the documentation say of job files, where options are typed."""
-CALLS = {f"study/{name}.py" for name in ("making", "commands", "surroundings", "readers/fio")}
+CALLS = {f"study/{name}.py" for name in ("host/making", "host/commands", "host/surroundings", "readers/fio")}
 """Modules that call other programs, or tell how to call them, with options of theirs."""
 
 

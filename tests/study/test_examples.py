@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loadstone import study
-from loadstone.study import expand
+from loadstone.study.file import expand
 
 SIZES = {"mkfs-matrix": 12}
 """Cells of each study."""

@@ -12,7 +12,7 @@ import pytest
 import loadstone
 from loadstone import study
 from loadstone.stats.repetition import Fixed, UntilSure
-from loadstone.study import expand, kinds, places, spec
+from loadstone.study.file import expand, kinds, places, spec
 
 SMALL = """\
 name = "small"

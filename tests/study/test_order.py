@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from loadstone.stats.metric import Metric
-from loadstone.study import expand
+from loadstone.study.file import expand
 from loadstone.study.journal import Run
 from loadstone.study.order import next_run, order_of, runs_left, seconds_left, standings
 

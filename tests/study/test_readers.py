@@ -15,7 +15,7 @@ from tests.conftest import missing
 import loadstone
 from loadstone.study import outputs
 from loadstone.study.readers import READERS
-from loadstone.study.spec import Figure
+from loadstone.study.file.spec import Figure
 
 
 def told(reader: str, text: str) -> dict[str, float]:

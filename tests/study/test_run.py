@@ -19,9 +19,9 @@ from tests.study.conftest import left_on_host
 import loadstone
 from loadstone import study
 from loadstone.compare import Arm
-from loadstone.study import booting
+from loadstone.study.host import booting
+from loadstone.study.host.making import Maker
 from loadstone.study.journal import Journal
-from loadstone.study.making import Maker
 from loadstone.study.permissions import Allowed
 
 HERE = """\

@@ -5,8 +5,8 @@
 >>> print(study.text(study.report("mail")))
 """
 
+from loadstone.study.file.spec import schema
 from loadstone.study.performing import clean, plan, resume, run, show
 from loadstone.study.results import arms, report, text
-from loadstone.study.spec import schema
 
 __all__ = ["arms", "clean", "plan", "report", "resume", "run", "schema", "show", "text"]

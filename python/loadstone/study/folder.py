@@ -15,11 +15,11 @@ from typing import Any
 
 from loadstone._json import readable
 from loadstone.errors import StudyError
-from loadstone.study.expand import expand
+from loadstone.study.file.expand import expand
+from loadstone.study.file.sources import Source
+from loadstone.study.file.spec import Study
 from loadstone.study.journal import VERSION, Journal, refuse_others
 from loadstone.study.permissions import Allowed
-from loadstone.study.sources import Source
-from loadstone.study.spec import Study
 
 FORMAT = "loadstone.study"
 _PATIENCE = 10.0

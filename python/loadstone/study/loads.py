@@ -16,12 +16,13 @@ from loadstone import Error
 from loadstone.bundle.metrics import metrics_of
 from loadstone.plan import RunOptions
 from loadstone.stats.metric import Metric
-from loadstone.study import commands, outputs
-from loadstone.study.kinds import Command
+from loadstone.study import outputs
+from loadstone.study.file.kinds import Command
+from loadstone.study.file.places import filled
+from loadstone.study.file.spec import Cell, Every
+from loadstone.study.host import commands
 from loadstone.study.outputs import Figures
-from loadstone.study.places import filled
 from loadstone.study.readers import READERS
-from loadstone.study.spec import Cell, Every
 
 _LARGEST = 64 << 20
 """Bytes of a command's output that are read."""

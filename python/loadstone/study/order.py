@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from loadstone.stats.repetition import Assessment, Fixed
+from loadstone.study.file.spec import Cell, Study
 from loadstone.study.journal import Run
-from loadstone.study.spec import Cell, Study
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from typing import Any
 
 from loadstone.errors import Error
 from loadstone.stats.metric import Metric
+from loadstone.study.file.spec import Figure
 from loadstone.study.readers import READERS
-from loadstone.study.spec import Figure
 
 Figures = dict[str, tuple[Metric, float]]
 """Figures by name."""

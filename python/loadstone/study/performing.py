@@ -10,16 +10,17 @@ from typing import Any
 from loadstone._values import duration
 from loadstone.errors import Error, StudyError
 from loadstone.stats.repetition import Fixed
-from loadstone.study import booting, commands, folder
-from loadstone.study.expand import expand
+from loadstone.study import folder
+from loadstone.study.file.expand import expand
+from loadstone.study.file.sources import load
+from loadstone.study.file.spec import Cell, Study
+from loadstone.study.host import booting, commands
+from loadstone.study.host.making import Maker
+from loadstone.study.host.systems import KEPT
 from loadstone.study.journal import Journal
-from loadstone.study.making import Maker
 from loadstone.study.order import order_of
 from loadstone.study.permissions import Allowed, check
 from loadstone.study.runner import Runner, Watch, summary
-from loadstone.study.sources import load
-from loadstone.study.spec import Cell, Study
-from loadstone.study.systems import KEPT
 
 Place = str | os.PathLike[str]
 

@@ -12,11 +12,11 @@ from typing import Any
 from loadstone._scratch import scratch
 from loadstone._text import one_line
 from loadstone.errors import Error, StudyError
-from loadstone.study import commands, tools
-from loadstone.study.kinds import Command
+from loadstone.study.file.kinds import Command
+from loadstone.study.file.spec import Cell, Study
+from loadstone.study.host import commands, tools
+from loadstone.study.host.making import refuse_device
 from loadstone.study.loads import rehearse
-from loadstone.study.making import refuse_device
-from loadstone.study.spec import Cell, Study
 
 _INSIDE = ("{mount}", "{out}")
 """Where loads of `run` may write."""

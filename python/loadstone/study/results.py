@@ -14,12 +14,12 @@ from loadstone.compare.words import percent, value
 from loadstone.errors import Error, StudyError
 from loadstone.stats.metric import Metric
 from loadstone.stats.repetition import half_width
-from loadstone.study import surroundings
+from loadstone.study.file.spec import Cell, Study
 from loadstone.study.folder import study_of
+from loadstone.study.host import surroundings
 from loadstone.study.journal import Journal, Run
 from loadstone.study.order import listed, standings
 from loadstone.study.runner import summary
-from loadstone.study.spec import Cell, Study
 
 SATURATED = 0.9
 """Share of all CPUs from which on they, and not the storage, were the limit."""

@@ -14,15 +14,15 @@ from loadstone import Error
 from loadstone._core import remove_tree
 from loadstone._signals import deferred
 from loadstone.errors import StudyError
-from loadstone.study import commands, surroundings
+from loadstone.study.file.kinds import Command
+from loadstone.study.file.places import filled
+from loadstone.study.file.spec import Cell, Study
+from loadstone.study.host import commands, surroundings
+from loadstone.study.host.making import Maker
+from loadstone.study.host.systems import Instance, Systems, drop_caches
 from loadstone.study.journal import Journal, Made, Run
-from loadstone.study.kinds import Command
 from loadstone.study.loads import again_and_again, measure
-from loadstone.study.making import Maker
 from loadstone.study.order import next_run, seconds_left, standings
-from loadstone.study.places import filled
-from loadstone.study.spec import Cell, Study
-from loadstone.study.systems import Instance, Systems, drop_caches
 
 State = Literal["finished", "interrupted", "budget", "failed"]
 """How a study stands: ``budget``: its time was used up; ``failed``: it could not go on."""

@@ -14,10 +14,11 @@ from loadstone.errors import OptionError, StudyError
 from loadstone.plan.kinds import refuse_others
 from loadstone.plan.options import RunOptions
 from loadstone.stats.repetition import Fixed, Repetition
-from loadstone.study import kinds, outputs
-from loadstone.study.places import LATER, filled, names_in
-from loadstone.study.sources import Source, load
-from loadstone.study.spec import Cell, Every, Figure, File, Hooks, Host, Repeat, Study, System, Workload
+from loadstone.study import outputs
+from loadstone.study.file import kinds
+from loadstone.study.file.places import LATER, filled, names_in
+from loadstone.study.file.sources import Source, load
+from loadstone.study.file.spec import Cell, Every, Figure, File, Hooks, Host, Repeat, Study, System, Workload
 from loadstone.workload.jobs import known_kind
 
 MOST_CELLS = 10_000

@@ -8,8 +8,8 @@ from typing import Any
 
 from loadstone.errors import Error
 from loadstone.stats.repetition import PRESETS, Fixed, Repetition, UntilSure
-from loadstone.study import kinds
-from loadstone.study.kinds import Command, key
+from loadstone.study.file import kinds
+from loadstone.study.file.kinds import Command, key
 from loadstone.study.readers import READERS
 
 RESETS = ("none", "drop-caches", "remount", "mkfs", "image", "folder")

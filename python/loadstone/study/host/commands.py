@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 from loadstone._text import one_line
 from loadstone.errors import Error
-from loadstone.study.kinds import Command
+from loadstone.study.file.kinds import Command
 
 MARK = "LOADSTONE_STUDY"
 """Variable of the environment with the random id of the study: whatever has it was started by that study."""

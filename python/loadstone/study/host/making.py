@@ -16,7 +16,7 @@ from typing import Any
 from loadstone import Error
 from loadstone._core import remove_tree
 from loadstone.errors import StudyError
-from loadstone.study import tools
+from loadstone.study.host import tools
 from loadstone.study.journal import Journal, Made
 
 _LOOP_GET_STATUS64 = 0x4C05

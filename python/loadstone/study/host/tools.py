@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from loadstone._text import one_line
 from loadstone.errors import Error, StudyError
-from loadstone.study import commands
+from loadstone.study.host import commands
 
 PACKAGES = {
     **dict.fromkeys(("mkfs.ext2", "mkfs.ext3", "mkfs.ext4", "dumpe2fs"), "e2fsprogs"),

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from loadstone.errors import StudyError
+from loadstone.study.file.spec import Cell
+from loadstone.study.host.making import Maker, refuse_device
 from loadstone.study.journal import Made
-from loadstone.study.making import Maker, refuse_device
-from loadstone.study.spec import Cell
 
 KEPT = ("none", "drop-caches", "remount")
 """Resets after which runs find what earlier ones left."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from loadstone.bundle.environment import snapshot
-from loadstone.study import tools
+from loadstone.study.host import tools
 
 _GEOMETRY = {
     "ext": ("dumpe2fs", "-h"),

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from loadstone.errors import StudyError
-from loadstone.study import tools
-from loadstone.study.making import Maker
+from loadstone.study.host import tools
+from loadstone.study.host.making import Maker
 
 _PLAIN = re.compile(r"[\w/.+-]+")
 
