@@ -6,6 +6,7 @@ import contextlib
 import multiprocessing
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -133,3 +134,39 @@ def test_after_a_kill_clean_takes_back_what_the_study_made_and_nothing_else(
     # The device and mount of the test itself are somebody else's.
     assert len(left_on_host(tmp_path)) == 2 and set(left_on_host(tmp_path)) <= set(others)
     assert study.clean(out) == {"taken": [], "processes": 0, "faults": []}
+
+
+STAND_IN = """\
+#!/bin/sh
+{tool} "$@"
+status=$?
+if test -e {flag}; then rm {flag}; kill -9 $PPID; sleep 1; fi
+exit $status
+"""
+
+
+@pytest.mark.parametrize("name", ["losetup", "wipefs", "mkfs.ext4", "mount", "umount", "cp"])
+def test_a_kill_right_after_something_was_made_leaves_nothing(name, write, tmp_path, need_root, need_tools):
+    """A stand-in for a tool does its work and kills the runner, which cannot have noted that any more."""
+    need_tools(name, "mkfs.ext4", "losetup")
+    (tmp_path / "on").mkdir()
+    path, out = write(FILE.format(folder=tmp_path)), tmp_path / "s"
+    stand_in, flag = tmp_path / "bin" / name, tmp_path / "flag"
+    stand_in.parent.mkdir()
+    stand_in.write_text(STAND_IN.format(tool=shutil.which(name), flag=flag))
+    stand_in.chmod(0o755)
+    flag.touch()
+
+    def perform() -> None:
+        os.environ["PATH"] = f"{stand_in.parent}:{os.environ['PATH']}"
+        study.run(path, out, allow_commands=True)
+
+    child = multiprocessing.get_context("fork").Process(target=perform)
+    child.start()
+    child.join()
+    assert child.exitcode == -signal.SIGKILL and not flag.exists()
+    assert study.clean(out)["faults"] == []
+    assert left_on_host(tmp_path) == []
+    assert list((out / "systems").iterdir()) == [] and list((tmp_path / "on").iterdir()) == []
+    told = study.resume(out)
+    assert (told["state"], told["runs"], told["failed"]) == ("finished", 16, 0), told
