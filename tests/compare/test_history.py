@@ -12,7 +12,7 @@ import pytest
 
 import loadstone as library
 from loadstone import Error, RunOptions
-from loadstone.compare import history
+from loadstone.compare import history_of
 
 DAY = 86400 * 10**9
 
@@ -49,7 +49,7 @@ def nightly(run_once, tmp_path):
 
 
 def test_a_step_is_found_with_what_changed_there(nightly):
-    found = history(nightly, ["ops_per_s"])
+    found = history_of(nightly, ["ops_per_s"])
     (step,) = found.steps["ops_per_s"]
     assert step.index == 14 and step.change == pytest.approx(-0.2, abs=0.03)
     assert "ops_per_s: worse by" in found.text() and "changed there: kernel: Linux" in found.text()
@@ -60,7 +60,7 @@ def test_a_step_is_found_with_what_changed_there(nightly):
 
 
 def test_the_table_has_a_row_for_each_result(nightly):
-    found = history(nightly)
+    found = history_of(nightly)
     rows = list(csv.DictReader(io.StringIO(found.csv())))
     assert len(rows) == 24 and rows[0]["time"] == "2023-11-14T22:13:20+00:00"
     assert list(rows[0])[:3] == ["time", "bundle", "ops_per_s"]
@@ -82,12 +82,12 @@ def test_too_few_and_other_loads_are_refused(nightly, tmp_path):
     other = RunOptions(size=1 << 20, requests=50, bs="8k")
     library.run(library.job("randread", "null:", other), nightly / "other")
     with pytest.raises(Error, match="load: workers"):
-        history(nightly)
-    assert len(history(nightly, accept_differences=True).points) == 25
+        history_of(nightly)
+    assert len(history_of(nightly, accept_differences=True).points) == 25
     few = tmp_path / "few"
     few.mkdir()
     library.run(library.job("randread", "null:", other), few / "one")
     with pytest.raises(Error, match="holds 1 results"):
-        history(few)
+        history_of(few)
     with pytest.raises(Error, match="no folder"):
-        history(tmp_path / "nowhere")
+        history_of(tmp_path / "nowhere")

@@ -79,7 +79,9 @@ def test_only_what_is_not_there_is_missed():
     assert missing("plotly.offline") == missing("plotly") != missing(None)
 
 
-@pytest.mark.parametrize("verb", ["", "run", "replay", "evaluate", "verify", "model fit", "trace describe"])
+@pytest.mark.parametrize(
+    "verb", ["", "run", "replay", "evaluate", "compare", "verify", "model fit", "trace describe"]
+)
 def test_help_imports_nothing_heavier_than_click(verb):
     """It answers at once: libraries are imported inside the verbs that need them."""
     words = [*verb.split(), "--help"]

@@ -4,8 +4,7 @@ import pytest
 from loadstone.evaluation.faithful import FLOOR_FACTOR, compare, judge, overall
 from loadstone.observe.metrics import PARAMETERS
 from loadstone.observe.response import Response
-from loadstone.stats.chance import chance
-from loadstone.stats.distance import distance, pair
+from loadstone.stats.distance import chance, distance, pair
 from loadstone.stats.equivalence import MOST_RUNS
 
 RUNS, INTERVALS = 3, 24

@@ -42,6 +42,8 @@ def test_known_values():
 def test_equal_values_are_counted_exactly():
     # Of the six ways to choose two of 1, 1, 2, 2 two are as far apart as these.
     assert mann_whitney([1.0, 1.0], [2.0, 2.0]).p == pytest.approx(2 / 6)
+    # Of the ten ways here one is as low, and none is as high.
+    assert mann_whitney([0.0, 0.0], [1.0, 1.0, 1.0]).p == pytest.approx(2 / 10)
     for ask in (mann_whitney, brunner_munzel):
         same = ask([5.0] * 4, [5.0] * 4)
         assert (same.p, same.larger) == (1.0, 0.5)

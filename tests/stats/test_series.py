@@ -197,6 +197,8 @@ def test_ends_of_the_states():
     assert classify([1.0] * 20 + [0.0] * 20).state == "slowdown"
     with pytest.raises(OptionError, match="are 9, and at least 10"):
         classify([1.0] * 9)
+    with pytest.raises(OptionError, match="take longer intervals"):
+        classify([1.0, 2.0] * 10_001)
     with pytest.raises(OptionError, match="hold nan"):
         classify([1.0] * 9 + [math.nan])
     for wrong in ({"margin": 0.0}, {"lasts": 0.0}, {"window": 2}):

@@ -149,4 +149,5 @@ def test_the_command_says_what_is_known(loadstone, tmp_path):
     told = json.loads(loadstone(*words, "--json").stdout)
     assert told["repetition"]["repeats"] == 3 and len(told["runs"]) == 3
     assert "needs --repeat" in loadstone("run", "randread", "--on", "null:", "--sure", "x", status=2).stderr
+    assert "--dry-run" in loadstone(*words, "--dry-run", status=2).stderr
     assert "--repeat often" in loadstone(*words[:-1], "often", status=2).stderr

@@ -145,6 +145,9 @@ class Shown:
     def repeated(self, one: Repeated) -> None:
         """A repeat has ended."""
 
+    def tell(self) -> None:
+        """Says what is known by a repeat that has ended."""
+
     def end(self, failure: Kept | None) -> None:
         """All runs have ended."""
         if self.given["out"] and failure is None and not self.given["as_json"]:
@@ -158,6 +161,8 @@ def perform(job: Job, given: Mapping[str, Any]) -> None:
     for text in job.notes:
         click.echo(f"note: {in_options(text)}", err=True)
     if given["dry_run"]:
+        if given.get("repeat"):
+            raise click.UsageError("--repeat: --dry-run prints the plan, which is the same for each repeat")
         show_plans(job, given)
         return
     shown = _shown(job, given)
@@ -219,9 +224,11 @@ def _performed(
                 shown(summary)
 
         def repeated(one: Repeated) -> None:
+            shown.repeated(one)
+            # The whole screen is not left between two runs.
             if isinstance(live, LiveLine):
                 live.clear()
-            shown.repeated(one)
+                shown.tell()
 
         try:
             bundle = loadstone.run(

@@ -12,6 +12,7 @@ from loadstone._text import visible
 from loadstone.cli._perform import Shown
 from loadstone.cli._show import counted, show_json
 from loadstone.cli._summary import stopped_early
+from loadstone.compare.words import percent, value
 from loadstone.errors import Kept
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class ShownRepeats(Shown):
         repetition(given["repeat"])
         refuse(job)
         self.last: Repeated | None = None
+        self._told = False
 
     def __call__(self, summary: Mapping[str, Any]) -> None:
         """A run is a part of its repeat."""
@@ -45,9 +47,14 @@ class ShownRepeats(Shown):
         return f"repeat {done + 1}{of}{f', {run.name}' if run.name else ''}"
 
     def repeated(self, one: Repeated) -> None:
-        """Says what is known by now."""
-        self.last = one
-        click.echo(line(one), err=self.given["as_json"])
+        """Takes note of what is known by now."""
+        self.last, self._told = one, False
+
+    def tell(self) -> None:
+        """Says it, once."""
+        if self.last is not None and not self._told:
+            self._told = True
+            click.echo(line(self.last), err=self.given["as_json"])
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -58,6 +65,7 @@ class ShownRepeats(Shown):
         """Says what is known, or that it is not."""
         partial = failure is not None or bool(self.runs and self.runs[-1]["partial"])
         last = self.last
+        self.tell()
         if self.given["as_json"]:
             found = None if last is None else told(last)
             words = str(failure) if failure is not None else None
@@ -82,45 +90,32 @@ class ShownRepeats(Shown):
 
 def line(one: Repeated) -> str:
     """``repeat 4 of about 10: ops_per_s 81,234 ops/s, known within 4.1 %``."""
-    from loadstone.compare.words import value
-
     of = f" of about {one.assessment.expected}" if one.assessment.expected > one.number else ""
     parts = []
     for name in one.sure:
         width = one.assessment.half_widths[name]
-        known = f", known within {width:.1%}" if math.isfinite(width) else ""
+        known = f", known within {percent(width)}" if math.isfinite(width) else ""
         parts.append(f"{visible(name, lines=False)} {value(one.metrics[name], one.values[name])}{known}")
-    return f"repeat {one.number}{of}: {'; '.join(parts)}".replace("%", " %")
+    return f"repeat {one.number}{of}: {'; '.join(parts)}"
 
 
 def missing(one: Repeated) -> list[str]:
     """Metrics that are not known as was asked, and how well they are."""
-    if one.asked is None:
-        return []
     widths = one.assessment.half_widths
     return [
-        f"{visible(name, lines=False)} is known within {widths[name]:.1%} only"
+        f"{visible(name, lines=False)} is known within {percent(widths[name])} only"
         if math.isfinite(widths[name])
         else f"{visible(name, lines=False)} cannot be known"
-        for name in one.sure
-        if not widths[name] < one.asked
+        for name in one.missed
     ]
 
 
 def told(one: Repeated) -> dict[str, Any]:
     """What machines are told."""
-    widths = {
-        name: width if math.isfinite(width) else None for name, width in one.assessment.half_widths.items()
-    }
     return {
         "repeats": one.number,
         "met": one.assessment.sure,
         "half_width": one.asked,
-        "half_widths": widths,
-        "missed": [name for name in one.sure if one.asked is not None and not widths_known(one, name)],
+        "half_widths": dict(one.assessment.half_widths),
+        "missed": one.missed,
     }
-
-
-def widths_known(one: Repeated, name: str) -> bool:
-    """Whether a metric is known as was asked."""
-    return one.asked is None or one.assessment.half_widths[name] < one.asked

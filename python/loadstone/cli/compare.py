@@ -164,7 +164,7 @@ def command(arms: tuple[str, ...], markdown: bool, as_json: bool, **given: Any) 
 
 def _history(arms: tuple[str, ...], as_json: bool, given: Mapping[str, Any]) -> None:
     """Steps of a folder of bundles."""
-    from loadstone.compare import history
+    from loadstone.compare import history_of
 
     params = click.get_current_context().command.params
     for name in ("margin", "itself", "floor", "fail_if", "html"):
@@ -173,7 +173,7 @@ def _history(arms: tuple[str, ...], as_json: bool, given: Mapping[str, Any]) -> 
             raise click.UsageError(f"--history: takes no {long_name(one)}; it looks for steps in one folder")
     if len(arms) != 1:
         raise click.UsageError(f"--history: takes one folder of bundles, and {len(arms)} are given")
-    found = history(
+    found = history_of(
         arms[0],
         given["metrics"],
         all_metrics=given["all_metrics"],

@@ -6,10 +6,10 @@
 """
 
 from loadstone.compare.arm import Arm, RunValues
-from loadstone.compare.comparison import Comparison, compare, compare_arms, compare_bundles, compare_itself
+from loadstone.compare.comparison import Comparison, compare, compare_bundles, compare_itself
 from loadstone.compare.differences import Difference
 from loadstone.compare.floor import floors
-from loadstone.compare.history import History, history
+from loadstone.compare.history import History, history_of
 from loadstone.compare.reading import read_arm, read_arms
 from loadstone.compare.verdicts import Finding
 
@@ -21,11 +21,10 @@ __all__ = [
     "History",
     "RunValues",
     "compare",
-    "compare_arms",
     "compare_bundles",
     "compare_itself",
     "floors",
-    "history",
+    "history_of",
     "read_arm",
     "read_arms",
 ]

@@ -127,11 +127,6 @@ def compare(
     return Comparison(arms, found, findings, margin, confidence, [*_notes(arms, findings), *missing])
 
 
-def compare_arms(arms: Sequence[Arm], margin: float = 0.05, **more: Any) -> Comparison:
-    """The same as :func:`compare`."""
-    return compare(arms, margin, **more)
-
-
 def compare_bundles(
     paths: Sequence[Place],
     margin: float = 0.05,

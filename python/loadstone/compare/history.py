@@ -171,7 +171,7 @@ class History:
         return made
 
 
-def history(
+def history_of(
     folder: Place,
     metrics: Sequence[str] | None = None,
     *,

@@ -126,7 +126,8 @@ def remarks(of: Comparison) -> list[str]:
             "(!): the interval reaches below zero, where the figure cannot be: too few runs, or too noisy"
         )
     if len(of.verdicts) > len(of.primary):
-        found.append(f"{of.primary[0].metric.name} is judged by itself, the other metrics together")
+        name = of.primary[0].metric.name
+        found.append(f"{name} is judged by itself, the others together: by chance some intervals exclude 1")
     if any(one.floor is not None for one in of.verdicts):
         told = {one.metric.name: one.floor for one in of.verdicts if one.floor is not None}
         floors = ", ".join(f"{name} {words.percent(floor)}" for name, floor in told.items())
@@ -251,7 +252,7 @@ def html(of: Comparison) -> str:
 
 
 def plain(of: Comparison) -> dict[str, Any]:
-    """As plain data, ``docs/reference/formats/comparison.md``."""
+    """As plain data, ``docs/reference/compare.md``."""
     return {
         "format": FORMAT,
         "version": VERSION,

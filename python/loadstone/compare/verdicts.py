@@ -121,15 +121,16 @@ def judge(
 ) -> list[Finding]:
     """Findings in the order of the pairs; those of the primary metric are judged by themselves."""
     ps = [_p(one) for one in pairs]
+    tests = [1] * len(pairs)
     for mine in (True, False):
         rows = [at for at, one in enumerate(pairs) if (one.metric.name == primary) is mine]
         if rows:
             correct = holm if len(rows) <= FEW else benjamini_hochberg
             for at, p in zip(rows, correct([ps[at] for at in rows]), strict=True):
-                ps[at] = float(p)
+                ps[at], tests[at] = float(p), len(rows)
     return [
-        _finding(one, one.metric.name == primary, p, margin, confidence, floors.get(one.metric.name))
-        for one, p in zip(pairs, ps, strict=True)
+        _finding(one, one.metric.name == primary, p, of, margin, confidence, floors.get(one.metric.name))
+        for one, p, of in zip(pairs, ps, tests, strict=True)
     ]
 
 
@@ -140,7 +141,7 @@ def _p(one: _Pair) -> float:
 
 
 def _finding(
-    one: _Pair, primary: bool, p: float, margin: float, confidence: float, floor: float | None
+    one: _Pair, primary: bool, p: float, tests: int, margin: float, confidence: float, floor: float | None
 ) -> Finding:
     n = len(one.first), len(one.second)
     made = one.contrast.interval(confidence)
@@ -165,15 +166,15 @@ def _finding(
         verdict = "undecided"
     more = None
     if verdict == "undecided" and not below and one.of_logs:
-        more = _more(one, margin, confidence)
+        more = _more(one, margin, 1 - (1 - confidence) / tests, tests)
     return replace(found, verdict=verdict, more=more, floor=floor, below_floor=below)
 
 
-def _more(one: _Pair, margin: float, confidence: float) -> int | None:
+def _more(one: _Pair, margin: float, confidence: float, tests: int) -> int | None:
     """Runs of each arm, as noisy as these, that decide in four of five cases: one way or the other."""
     n = len(one.first), len(one.second)
     apart = abs(one.contrast.value)
-    found = [runs_to_decide(one.first, one.second, margin, blocks=one.blocks)]
+    found = [runs_to_decide(one.first, one.second, margin, tests, one.blocks)]
     if apart and math.isfinite(one.contrast.error):
         pairs = one.blocks is not None
         # The spread of runs, or of pairs, behind the error of the difference of means.

@@ -3,9 +3,9 @@
 Each parameter is judged twice. Over the whole run: the ratio of the model's mean to the replays', with its
 interval, must lie within 5 % (:mod:`loadstone.stats.equivalence`). Over time: the distance between the curves
 stands beside the same distance between runs of one kind (:mod:`loadstone.stats.distance`), and counts where
-chance alone seldom sets runs so far apart (:mod:`loadstone.stats.chance`). A parameter is faithful where the
-whole run is the same and nothing speaks against it over time, not faithful where either differs, and
-undecided where more runs could tell.
+chance alone seldom sets runs so far apart (:func:`loadstone.stats.distance.chance`). A parameter is faithful
+where the whole run is the same and nothing speaks against it over time, not faithful where either differs,
+and undecided where more runs could tell.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from loadstone.observe.metrics import PARAMETERS, Metric
 from loadstone.observe.response import Response
-from loadstone.stats.chance import chance
-from loadstone.stats.distance import Distance, distance
+from loadstone.stats.distance import Distance, chance, distance
 from loadstone.stats.equivalence import LEAST_TO_DIFFER, MOST_RUNS, Answer, Ratio, ratio, runs_to_decide
 
 RMS_TARGET = 0.10
@@ -71,7 +70,7 @@ class Finding:
     distance: Distance | None = None
     """The figures over time; None where it cannot be used."""
     chance: float | None = None
-    """How often chance alone would set the runs as far apart, 0 to 1; see :mod:`loadstone.stats.chance`."""
+    """How often chance alone would set the runs as far apart, 0 to 1."""
     ratio: Ratio | None = None
     """Of the model's mean over the whole run to the replays'; None where one is zero."""
     over_time: OverTime | None = None

@@ -5,9 +5,9 @@ MongoDB uses for histories (D. Daly et al., ICPE 2020): the split with the large
 between both sides counts if relabelling the results seldom gives a larger one; then each part is
 asked again. It was chosen by simulation: of steps of 1.5 standard deviations in 40 results it found
 80 to 100 %, and PELT with robust noise (:mod:`loadstone.stats.steady`) 25 to 83 %, in normal, skewed
-and heavy-tailed noise and beside bad results. Both called 0 to 8 % of histories without a step
-stepped. It takes results for independent; where neighbours are alike, it calls their wandering a
-step. A step lasts at least ``LEAST`` results, so that one bad result is none.
+and heavy-tailed noise and beside bad results. Of histories without a step it called 0 to 8 %
+stepped, and PELT 0 to 12 %. It takes results for independent; where neighbours are alike, it calls
+their wandering a step. A step lasts at least ``LEAST`` results, so that one bad result is none.
 """
 
 from __future__ import annotations

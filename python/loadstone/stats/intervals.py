@@ -74,7 +74,7 @@ class Interval:
         nothing is.
         """
         if positive and self.low < 0:
-            return "reaches below zero, where the quantity cannot be: too few or too scattered runs"
+            return "reaches below zero, where the quantity cannot be: runs are too few or too scattered"
         return None
 
 

@@ -20,13 +20,12 @@ from loadstone.errors import OptionError
 from loadstone.stats.intervals import Interval, t_interval
 from loadstone.stats.samples import Floats, sample
 
-BATCHES = 10
-"""Batches of a series."""
-EFFECTIVE = 2.2
-"""Effective samples of each batch below which batches are too much alike. By simulation of 300
-points it lets autocorrelations up to 0.8 pass, where batch means cover 92 % and more, and stops
-most above.
+NEEDED = 22
+"""Effective samples below which there is no interval. By simulation of 300 points it lets
+autocorrelations up to 0.8 pass, where batch means cover 92 % and more, and stops most above.
 """
+AMPLE = 50
+"""Effective samples from which there are ten batches; with fewer there are six, which are less alike."""
 
 
 @dataclass(frozen=True)
@@ -87,28 +86,29 @@ def effective_size(values: ArrayLike) -> float:
     return float(np.clip(min(general, first_order), 1, n))
 
 
-def batch_means(values: ArrayLike, batches: int = BATCHES, confidence: float = 0.95) -> BatchMeans:
-    """The interval of the mean of an evenly spaced series, from the means of ``batches`` equal
-    parts.
+def batch_means(values: ArrayLike, batches: int | None = None, confidence: float = 0.95) -> BatchMeans:
+    """The interval of the mean of an evenly spaced series, from the means of equal parts of it.
 
-    Where the series tells less than ``EFFECTIVE`` independent values a batch, the answer has no
-    interval and says so. Raises ``OptionError`` where a batch would have fewer than two values.
+    There are ten parts, or six where the series tells little, or as many as ``batches`` says. Where it
+    tells less than ``NEEDED`` independent values, the answer has no interval and says so. Raises
+    ``OptionError`` where a batch would have fewer than two values.
     """
-    if batches < 2:
+    if batches is not None and batches < 2:
         raise OptionError("batches", batches, "must be at least 2")
-    found = sample(values, least=2 * batches)
-    size = len(found) // batches
-    parts = found[len(found) - batches * size :].reshape(batches, size)
+    found = sample(values, least=2 * (batches or 10))
+    effective, near = effective_size(found), float(autocorrelation(found, 1)[1])
+    count = batches or (10 if effective >= AMPLE else 6)
+    size = len(found) // count
+    parts = found[len(found) - count * size :].reshape(count, size)
     # Rounding of the mean of equal values must not count as spread.
     means = np.where(np.ptp(parts, axis=1) > 0, parts.mean(axis=1), parts[:, 0])
-    effective, near = effective_size(found), float(autocorrelation(found, 1)[1])
     told = tuple(map(float, means))
-    if effective < EFFECTIVE * batches:
+    if effective < NEEDED:
         reason = (
             f"too few effective samples: {len(found)} values tell as much as {effective:.0f} independent "
-            f"ones, and {EFFECTIVE * batches:.0f} are needed; measure longer"
+            f"ones, and {NEEDED} are needed; measure longer"
         )
         return BatchMeans(None, reason, told, size, near, effective)
     mean = t_interval(means, confidence)
-    interval = Interval(mean.value, mean.low, mean.high, confidence, "batch means", batches)
+    interval = Interval(mean.value, mean.low, mean.high, confidence, "batch means", count)
     return BatchMeans(interval, None, told, size, near, effective)

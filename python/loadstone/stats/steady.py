@@ -50,6 +50,9 @@ UNSURE = 3.0
 CYCLE = 0.5
 """Autocorrelation after a whole period from which a run is cyclic."""
 
+MOST = 20_000
+"""Intervals up to which changes are searched: the cost goes with the square of their number."""
+
 State = Literal["steady", "warm-up then steady", "slowdown", "cyclic", "not steady"]
 
 
@@ -171,6 +174,8 @@ def change_points(values: ArrayLike, penalty: float = PENALTY, least: int = LEAS
         raise OptionError("penalty", penalty, "must be above zero")
     if least < 1:
         raise OptionError("least", least, "must be at least 1")
+    if len(found) > MOST:
+        raise OptionError("values", None, f"are {len(found)}, more than {MOST}; take longer intervals")
     if len(found) < max(2 * least, 4) or np.ptp(found) == 0:
         return ()
     return _pelt(*_scaled(found, penalty), least)

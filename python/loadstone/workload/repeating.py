@@ -43,6 +43,12 @@ class Repeated:
     asked: float | None
     """Half-width that is asked of their intervals, as a share of the mean; None for a number of repeats."""
 
+    @property
+    def missed(self) -> list[str]:
+        """Metrics that are not known as was asked."""
+        widths = self.assessment.half_widths
+        return [name for name in self.sure if self.asked is not None and not widths[name] < self.asked]
+
 
 def repetition(asked: Repetition | str | int) -> Repetition:
     """A rule by its name, or so many repeats; raises ``OptionError`` for what is neither."""
@@ -154,16 +160,17 @@ class Repeats:
                 what = f"repeat {len(self._repeats)} has too few requests to tell it; let each take longer"
                 raise Error(f"{name}: {what}")
         if self.on_repeat is not None:
-            asked = self.rule.half_width if isinstance(self.rule, UntilSure) else None
-            number = len(self._repeats)
-            self.on_repeat(Repeated(number, values, metrics, self.sure, self.assessment(), asked))
+            self.on_repeat(self._known())
 
-    def assessment(self) -> Assessment:
-        """What is known of the metrics that must be."""
-        return self.rule.assess({name: [one[name] for one in self._values] for name in self.sure})
+    def _known(self) -> Repeated:
+        """What is known by now; there is a whole repeat."""
+        sure, rule = self.sure, self.rule
+        assessment = rule.assess({name: [one[name] for one in self._values] for name in sure})
+        asked = rule.half_width if isinstance(rule, UntilSure) else None
+        return Repeated(len(self._repeats), self._values[-1], self._metrics, sure, assessment, asked)
 
     def _enough(self) -> bool:
-        return bool(self._repeats) and self.assessment().enough
+        return bool(self._repeats) and self._known().assessment.enough
 
     def told(self) -> dict[str, Any]:
         """What the summary tells: the repeats, the rule, and whether it was met."""
@@ -174,18 +181,15 @@ class Repeats:
         }
         if not self._repeats:
             return found
-        assessment, rule = self.assessment(), self.rule
-        asked = rule.half_width if isinstance(rule, UntilSure) else None
-        widths = assessment.half_widths
-        missed = [name for name in self.sure if asked is not None and not widths[name] < asked]
+        known, rule = self._known(), self.rule
         found["repetition"] = {
             "least": rule.runs if isinstance(rule, Fixed) else rule.least,
             "most": rule.runs if isinstance(rule, Fixed) else rule.most,
-            "half_width": asked,
+            "half_width": known.asked,
             "confidence": 0.95 if isinstance(rule, Fixed) else rule.confidence,
-            "met": assessment.sure,
-            "half_widths": dict(widths),
-            "missed": missed,
+            "met": known.assessment.sure,
+            "half_widths": dict(known.assessment.half_widths),
+            "missed": known.missed,
         }
         return found
 
