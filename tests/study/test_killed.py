@@ -62,7 +62,7 @@ def executed(tmp_path: Path) -> Counter[str]:
 
 
 def begun(write, tmp_path: Path, number: int) -> Path:
-    """A study that was interrupted before its first run."""
+    """A study that ended after its first block."""
     out = tmp_path / f"s{number}"
     study.run(write(FILE.format(folder=tmp_path)), out, allow_commands=True, budget=1e-9)
     return out

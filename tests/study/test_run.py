@@ -663,3 +663,14 @@ def test_the_status_of_the_command_tells_of_cells_that_were_given_up(here, tmp_p
         "--set nothing: is no variable"
         in loadstone("study", "run", here("true"), "--set", "nothing=1", "--dry-run", status=1).stderr
     )
+
+
+def test_a_study_can_be_looked_at_while_it_goes_on(here, tmp_path, loadstone):
+    out = tmp_path / "s"
+    process = started(here(f"while ! test -e {tmp_path}/go; do sleep 0.01; done", 1), out)
+    until(lambda: list(out.rglob("stdout")))
+    assert "here: running, 0 runs" in loadstone("study", "show", out).stdout
+    assert "no good run" in loadstone("study", "report", out).stdout
+    (tmp_path / "go").touch()
+    assert process.wait(60) == 0, process.stderr.read()
+    assert "here: finished, 1 run\n" in loadstone("study", "show", out).stdout
