@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import resource
+import select
 import shutil
 import signal
 import subprocess
@@ -128,11 +129,13 @@ class Program:
 
     def wait(self, until: float) -> Ended:
         """Waits for its end; ``until``: on the monotonic clock. Raises ``Failed`` where it is not well."""
-        while not (ended := self.is_over()):
-            if time.monotonic() >= until:
-                self.stop()
-                raise Failed(f"{shown(self.command)}: did not end within its time limit, and was ended")
-            time.sleep(min(_POLL, max(until - time.monotonic(), 0)))
+        # A descriptor tells of the end at once; looking now and then would round times up.
+        with open(os.pidfd_open(self._process.pid), "rb") as process:
+            while not (ended := self.is_over()):
+                if time.monotonic() >= until:
+                    self.stop()
+                    raise Failed(f"{shown(self.command)}: did not end within its time limit, and was ended")
+                select.select([process], [], [], min(max(until - time.monotonic(), 0), 3600))
         used = self._reap()
         if self._process.returncode:
             raise Failed(f"{shown(self.command)}: {_how(self._process.returncode)}{self._told()}")
