@@ -82,9 +82,9 @@ def run(
     """Perform a study file in a new folder.
 
     A file with faults is refused with all of them, before anything runs. Runs repeat until each listed
-    metric is sure, or the cap is reached. The study survives Ctrl-C, kill -9 and a reboot: finished runs are kept, and
-    loadstone study resume goes on. Nothing stays mounted or attached after any exit but kill -9, after which
-    loadstone study clean or resume takes it back.
+    metric is sure, or the cap is reached. The study survives Ctrl-C, kill -9 and a reboot: finished runs are
+    kept, and loadstone study resume goes on. Nothing stays mounted or attached after any exit but kill -9,
+    after which loadstone study clean or resume takes it back.
 
     A study file that runs commands is a program. Read it before you give --allow-commands.
 
