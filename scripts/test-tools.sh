@@ -15,6 +15,10 @@ tools=(
     xz=xz-utils
     zstd=zstd
     bzip2=bzip2
+    sysbench=sysbench            # these four: output that studies read
+    bonnie++=bonnie++
+    pgbench=postgresql
+    time=time
     chromium=chromium            # opens the report as a reader would
 )
 PATH=$PATH:/usr/sbin:/sbin

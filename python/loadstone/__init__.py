@@ -22,6 +22,7 @@ from loadstone.errors import (
     OptionError,
     PlanError,
     RunError,
+    StudyError,
     TraceError,
 )
 
@@ -41,6 +42,7 @@ __all__ = [
     "PlanError",
     "RunError",
     "RunOptions",
+    "StudyError",
     "TraceError",
     "__version__",
     "job",

@@ -3,6 +3,7 @@
 ``Error``
     ``OptionError``: an option cannot be, or does not go with others; also a ``ValueError``
     ``TraceError``, ``ModelError``, ``DatasetError``, ``PlanError``: a file or plan cannot be used
+    ``StudyError``: a study file has faults, or a study's folder cannot be used
     ``RunError``: a run could not start
         ``Kept``: work ended early, after something had been measured
 
@@ -18,7 +19,7 @@ What the operating system refuses to Python code itself stays an ``OSError``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,13 @@ class PlanError(Error):
     """Column of the line, counted from 1."""
     what: str = ""
     """What is wrong and what to do, without the place."""
+
+
+class StudyError(Error):
+    """A study file has faults, or the folder of a study cannot be used."""
+
+    faults: Sequence[str] = ()
+    """All faults of a file, each with file and line."""
 
 
 class RunError(Error):

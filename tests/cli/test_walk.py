@@ -229,6 +229,7 @@ PACKAGES = {
     "dataset": "loadstone.dataset",
     "verify": "loadstone.verification",
     "report": "loadstone.report",
+    "study": "loadstone.study",
 }
 
 
@@ -446,6 +447,11 @@ OTHERS = {
     "dataset verify": (["dataset", "verify", "{dir}"], {"--profile": "preset:kernels"}),
     "verify": (["verify"], {"--state": "{dir}/state"}),
     "report": (["report", "{dir}"], {"--output": "{dir}/made.html"}),
+    "study run": (["study", "run", "{file}"], {}),
+    "study resume": (["study", "resume", "{dir}"], {}),
+    "study show": (["study", "show", "{dir}"], {}),
+    "study report": (["study", "report", "{dir}"], {}),
+    "study clean": (["study", "clean", "{dir}"], {}),
 }
 """The least that other commands need."""
 

@@ -20,6 +20,7 @@ TREE = {
     "ModelError": ("Error",),
     "DatasetError": ("Error",),
     "PlanError": ("Error",),
+    "StudyError": ("Error",),
     "RunError": ("Error",),
     "Kept": ("RunError",),
 }

@@ -31,6 +31,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "content": ("loadstone.cli.content", "Tell how far data deduplicates and compresses."),
     "dataset": ("loadstone.cli.dataset", "Scan, model, evolve and write file trees."),
     "compare": ("loadstone.cli.compare", "Say which of several results is better, and how sure that is."),
+    "study": ("loadstone.cli.study", "Run experiments that a file describes, until they are sure."),
     "report": ("loadstone.cli.report", "Write an HTML report from bundles."),
     "completion": ("loadstone.cli.completion", "Print the shell's completion script."),
 }

@@ -199,7 +199,7 @@ fn what_is_written_while_a_file_is_cut_is_unknown() {
         write(ledger, at, 4096);
         ledger.end_write(at, 4096, 4096, false);
     };
-    let skips = |ledger: &Ledger| [0, 4096, 8192].map(|at| read(ledger, at).skip);
+    let skips = |ledger: &Ledger| [0, 4096].map(|at| read(ledger, at).skip);
     // Within, and behind the end so far.
     let ledger = made();
     ledger.begin_cut(4096);
@@ -207,28 +207,28 @@ fn what_is_written_while_a_file_is_cut_is_unknown() {
     go(&ledger, 4096);
     go(&ledger, 8192);
     ledger.end_cut(4096, true);
-    assert_eq!(skips(&ledger), [false, true, true]);
+    assert_eq!((skips(&ledger), read(&ledger, 8192).skip), ([false, true], true));
     go(&ledger, 4096);
-    assert_eq!(skips(&ledger), [false, false, true]);
+    assert_eq!((skips(&ledger), read(&ledger, 8192).skip), ([false, false], true));
     // Begun before, ended behind it.
     let ledger = made();
     write(&ledger, 4096, 4096);
     ledger.begin_cut(100);
     ledger.end_cut(100, true);
     ledger.end_write(4096, 4096, 4096, false);
-    assert_eq!(skips(&ledger)[..2], [false, true]);
+    assert_eq!(skips(&ledger), [false, true]);
     // Two cuts at once.
     let ledger = made();
     ledger.begin_cut(5000);
     ledger.begin_cut(4096);
     ledger.end_cut(5000, true);
     ledger.end_cut(4096, true);
-    assert_eq!(skips(&ledger)[..2], [false, true]);
+    assert_eq!(skips(&ledger), [false, true]);
     // One that failed changes nothing.
     let ledger = made();
     ledger.begin_cut(0);
     ledger.end_cut(0, false);
-    assert_eq!((skips(&ledger)[..2].to_vec(), ledger.end()), (vec![false, false], 8192));
+    assert_eq!((skips(&ledger), ledger.end()), ([false, false], 8192));
 }
 
 #[test]

@@ -1,0 +1,1 @@
+"""Study files: their keys, placeholders and faults, and the cells that they expand to."""
