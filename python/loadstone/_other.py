@@ -12,7 +12,7 @@ from typing import Literal
 from loadstone import _core
 from loadstone.errors import Error, OptionError
 
-Known = Literal["trace", "model", "bundle", "plan", "script", "jobs", "profile", "series", "state"]
+Known = Literal["trace", "model", "bundle", "study", "plan", "script", "jobs", "profile", "series", "state"]
 """Files and folders that Loadstone reads or makes."""
 
 _WHAT: dict[Known, str] = {
@@ -20,6 +20,7 @@ _WHAT: dict[Known, str] = {
     "loadstone model fit makes a model of it",
     "model": "is a model; loadstone run runs it, loadstone model show says what it holds",
     "bundle": "is a bundle, which holds results of runs; loadstone report shows them",
+    "study": "is the folder of a study; loadstone study report tells what came of it",
     "plan": "is a plan; loadstone run runs it",
     "script": "is a script of Filebench; loadstone run runs it",
     "jobs": "is a job file of fio; loadstone run runs it",
@@ -63,8 +64,8 @@ def trace_format(path: str) -> str | None:
 def known(path: str) -> Known | None:
     """What a file or folder is by its content; None where that does not tell."""
     if os.path.isdir(path):
-        names = ("summary.json", "bundle.json")
-        return "bundle" if any(os.path.isfile(os.path.join(path, name)) for name in names) else None
+        has = {name for name in _FOLDERS if os.path.isfile(os.path.join(path, name))}
+        return next((kind for name, kind in _FOLDERS.items() if name in has), None)
     try:
         # Not a pipe, nor a file of procfs: reading some takes what others wait for.
         with open(_core.open_regular(path), "rb") as file:
@@ -91,6 +92,8 @@ def known(path: str) -> Known | None:
     return "trace" if trace_format(path) else None
 
 
+_FOLDERS: dict[str, Known] = {"summary.json": "bundle", "bundle.json": "bundle", "study.json": "study"}
+"""What folders with such a file are."""
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _MAGIC: dict[bytes, Known] = {b"LSFSTREE": "series", b"LSVERIFY": "state"}
 
@@ -105,7 +108,7 @@ def what_it_is(path: str) -> str | None:
 
 
 @contextlib.contextmanager
-def wanted(kind: Known | Literal["snapshot"], *paths: str | os.PathLike[str]) -> Iterator[None]:
+def wanted(kind: Known | Literal["snapshot", "study file"], *paths: str | os.PathLike[str]) -> Iterator[None]:
     """Makes an ``Error`` within say what a path is, where that is not what was wanted, and who takes it."""
     try:
         yield

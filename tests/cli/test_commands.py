@@ -425,7 +425,6 @@ def test_what_is_nested_without_end_is_an_error(public, loadstone, verb):
 @pytest.mark.parametrize(
     ("word", "hint"),
     [
-        ("compare", "loadstone report A B draws runs side by side"),
         ("help", "It is loadstone --help"),
         ("varmail", "loadstone run varmail performs it"),
         ("x.fio", "loadstone run x.fio performs it"),

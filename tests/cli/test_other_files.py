@@ -61,6 +61,8 @@ COMMANDS: dict[str, set[str]] = {
     "dataset verify tree --profile X": {"d.profile"},
     "dataset write X --to out": {"d.fst"},
     "report X -o out": {"b.bundle"},
+    "compare X b.bundle": {"b.bundle"},
+    "study run X --dry-run": set(),
     # A folder is a snapshot whatever is in it.
     "dataset scan X -o out": {"b.bundle"},
     "dataset verify tree --against X": {"b.bundle"},
@@ -68,6 +70,8 @@ COMMANDS: dict[str, set[str]] = {
 
 READ_NONE_OR_ANY = {"trace formats", "model features", "dataset presets", "dataset populate"}
 READ_NONE_OR_ANY |= {"content examine", "completion"}
+# They take folders that study run makes.
+READ_NONE_OR_ANY |= {"study resume", "study show", "study report", "study clean"}
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +111,7 @@ def test_what_belongs_to_another_command_is_named(line, file, files, monkeypatch
 
 def test_every_command_that_reads_a_file_is_walked(root):
     words = [line.split() for line in COMMANDS]
-    groups = ("trace", "model", "dataset")
+    groups = ("trace", "model", "dataset", "study")
     walked = {" ".join(line[:2]) if line[0] in groups else line[0] for line in words}
     commands = runpy.run_path(str(root / "scripts/reference.py"))["walk"]()
     leaves = {name.removeprefix("loadstone ") for name, one in commands if not hasattr(one, "commands")}

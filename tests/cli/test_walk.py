@@ -55,6 +55,8 @@ SAMPLES: Mapping[str, tuple[str, ...]] = {
     "--verify-from": ("{dir}/before",),
     "--log": ("{dir}/log",),
     "--out": ("{dir}/out",),
+    "--repeat": ("3", "until-sure"),
+    "--sure": ("service_p99",),
     "--probe": ("power=echo watts=3",),
     "--allow-destroy": ("{dir}/nowhere",),
     "--format": ("spc",),
@@ -230,6 +232,7 @@ PACKAGES = {
     "verify": "loadstone.verification",
     "report": "loadstone.report",
     "study": "loadstone.study",
+    "compare": "loadstone.compare",
 }
 
 
@@ -447,6 +450,7 @@ OTHERS = {
     "dataset verify": (["dataset", "verify", "{dir}"], {"--profile": "preset:kernels"}),
     "verify": (["verify"], {"--state": "{dir}/state"}),
     "report": (["report", "{dir}"], {"--output": "{dir}/made.html"}),
+    "compare": (["compare", "{dir}", "{dir}"], {}),
     "study run": (["study", "run", "{file}"], {}),
     "study resume": (["study", "resume", "{dir}"], {}),
     "study show": (["study", "show", "{dir}"], {}),

@@ -7,11 +7,14 @@
 
 use crate::blocks::Before;
 use crate::mark::SECTOR;
+use crate::memory;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, RwLock};
 
+/// Blocks that are made room for at once without a look at how much memory there is.
+const MANY: u64 = 1 << 16;
 /// Blocks that share a lock.
 const GROUP: usize = 32;
 
@@ -264,6 +267,8 @@ pub struct Ledger {
     lagging: AtomicU32,
     /// Where the blocks end that there is room for.
     reaches: AtomicU64,
+    /// There was no memory for more blocks.
+    full: AtomicBool,
     /// Calls under way that cut the file.
     cuts: AtomicU32,
     /// Nobody knows what is anywhere, nor what comes there without a write.
@@ -283,6 +288,7 @@ impl Ledger {
             synced: AtomicU32::new(0),
             lagging: AtomicU32::new(0),
             reaches: AtomicU64::new(0),
+            full: AtomicBool::new(false),
             cuts: AtomicU32::new(0),
             forgotten: AtomicBool::new(false),
         };
@@ -343,12 +349,23 @@ impl Ledger {
     /// Makes room for blocks up to byte `end`, if they may be written.
     #[inline(always)]
     fn reach(&self, end: u64) {
-        if self.grows && self.reaches.load(Relaxed) < end {
-            let mut groups = self.groups.write().unwrap_or_else(|e| e.into_inner());
-            let blocks = end.div_ceil(self.unit);
-            self.extend(&mut groups, blocks);
-            self.reaches.fetch_max(blocks * self.unit, Relaxed);
+        if self.grows && self.reaches.load(Relaxed) < end && !self.full.load(Relaxed) {
+            self.lengthen(end.div_ceil(self.unit));
         }
+    }
+
+    /// Makes room for so many blocks, unless there is no memory for them: a number in a script may lead far beyond what is
+    /// written. Blocks that have no room are never judged.
+    #[cold]
+    fn lengthen(&self, blocks: u64) {
+        let mut groups = self.groups.write().unwrap_or_else(|e| e.into_inner());
+        let more = blocks.saturating_sub(self.reaches.load(Relaxed) / self.unit);
+        if more > MANY && memory::check(more).is_err() {
+            self.full.store(true, Relaxed);
+            return;
+        }
+        self.extend(&mut groups, blocks);
+        self.reaches.fetch_max(blocks * self.unit, Relaxed);
     }
 
     /// Gives every block of a range that there is to `each`: its number, its entry, the bytes of it from and to which the range goes.

@@ -58,10 +58,12 @@ def _hint(word: str) -> str | None:
     """A hint for an unknown command: the name of a file or a workload goes to ``run`` or ``replay``."""
     if word in _HINTS:
         return _HINTS[word]
+    from loadstone.plan.kinds import kind_of
     from loadstone.workload.jobs import known_kind
 
     try:
-        verb = "replay" if known_kind(word) == "trace" else "run"
+        # A file that is not there tells by its name.
+        verb = "replay" if (kind_of(word) or known_kind(word)) == "trace" else "run"
     except loadstone.Error:
         return None
     return f"loadstone {verb} {word} performs it"

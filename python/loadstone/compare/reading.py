@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from loadstone._other import wanted
 from loadstone.bundle import Bundle, Series
 from loadstone.bundle.check import damaged
 from loadstone.bundle.metrics import metrics_of
@@ -65,7 +66,11 @@ def read_arm(path: Place, name: str | None = None) -> Arm:
 
     Runs that ended early are left out, which its notes tell. Raises ``Error`` where no run is left.
     """
-    folder = Path(path)
+    with wanted("bundle", path):
+        return _read_arm(Path(path), name)
+
+
+def _read_arm(folder: Path, name: str | None) -> Arm:
     name = name or _name_of(folder)
     if not folder.is_dir():
         what = "is not a folder; a bundle is the folder in which a run kept its results"

@@ -13,7 +13,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from loadstone._files import write_private
 from loadstone._json import readable
+from loadstone._other import wanted
 from loadstone.errors import StudyError
 from loadstone.study.file.expand import expand
 from loadstone.study.file.sources import Source
@@ -62,7 +64,7 @@ def make(folder: Path, source: Source, allowed: Allowed, budget: float | None) -
         "allowed": asdict(allowed),
         "budget": budget,
     }
-    (folder / "study.json").write_text(readable(told) + "\n", encoding="utf-8")
+    write_private(folder / "study.json", f"{readable(told)}\n".encode())
     with Journal(folder, new=True) as journal:
         journal["study"] = secrets.token_hex(16)
         journal["state"] = "new"
@@ -80,9 +82,10 @@ def _told(folder: Path) -> dict[str, Any] | None:
 def _described(folder: Path) -> Mapping[str, Any]:
     told = _told(folder)
     if told is None:
-        raise StudyError(
-            f"{folder}: is no study's folder; loadstone study run FILE makes one", path=str(folder)
-        )
+        with wanted("study", folder):
+            raise StudyError(
+                f"{folder}: is no study's folder; loadstone study run FILE makes one", path=str(folder)
+            )
     if told.get("version") != VERSION:
         raise StudyError(
             f"{folder}: is of version {told.get('version')}, and this build knows {VERSION}", path=str(folder)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import loadstone
 from loadstone.bundle.metrics import metrics_of
 from loadstone.errors import Error
 from loadstone.plan import RunOptions
@@ -23,6 +22,7 @@ from loadstone.study.file.spec import Cell, Every
 from loadstone.study.host import commands
 from loadstone.study.outputs import Figures
 from loadstone.study.readers import READERS
+from loadstone.workload import job, run
 
 _LARGEST = 64 << 20
 """Bytes of a command's output that are read."""
@@ -60,7 +60,7 @@ def rehearse(cell: Cell, folder: Path) -> None:
         here = dict.fromkeys(("mount", "out"), str(folder))
         places = {**here, "disk": "", "cell": cell.name, "block": 1, "seed": 1}
         options = RunOptions(**filled(load.options, places, ()))
-        loadstone.job(load.run, on=str(filled(load.target, places, ())), options=options)
+        job(load.run, on=str(filled(load.target, places, ())), options=options)
 
 
 def _own(cell: Cell, places: Mapping[str, Any], mount: Path, out: Path, live: OnLive | None) -> Figures:
@@ -72,8 +72,7 @@ def _own(cell: Cell, places: Mapping[str, Any], mount: Path, out: Path, live: On
     # What an earlier run left on a system that is kept was made by the study.
     if os.path.exists(target) and target != str(mount) and Path(target).is_relative_to(mount):
         given["allow_destroy"] = (*given.get("allow_destroy", ()), target)
-    job = loadstone.job(str(load.run), on=target, options=RunOptions(**given))
-    bundle = loadstone.run(job, out / "bundle", progress=live)
+    bundle = run(job(str(load.run), on=target, options=RunOptions(**given)), out / "bundle", progress=live)
     summary = bundle.summary
     if failure := summary.get("failure"):
         raise Error(f"{load.run}: {failure}")

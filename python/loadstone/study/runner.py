@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from loadstone._core import remove_tree
+from loadstone._files import make_folders
 from loadstone._signals import deferred
 from loadstone.errors import Error, StudyError
 from loadstone.study.file.kinds import Command
@@ -181,7 +182,7 @@ class Runner:
         out = self._folder / "runs" / cell.name / f"{block:03}"
         if out.exists():
             remove_tree(out)
-        out.mkdir(parents=True)
+        make_folders(out)
         return out
 
     def _places(self, instance: Instance, cell: Cell, block: int, out: Path) -> dict[str, Any]:

@@ -189,6 +189,20 @@ fn what_was_copied_beyond_the_end_is_unknown() {
     assert_eq!([0, 4096, 8192].map(|at| read(&ledger, at).skip), [true, true, false]);
 }
 
+/// It took 26 bytes for each block up to there.
+#[test]
+fn a_place_far_away_takes_no_more_memory_than_there_is() {
+    let (path, before) = (PathBuf::from("f"), Before::Zeros);
+    let about = About { path, size: 8192, before, stable: false, discards: false, mapped: false };
+    let ledger = Ledger::growing(about, UNIT);
+    let far = 1 << 55;
+    assert_eq!(write(&ledger, far, 4096), []);
+    ledger.end_write(far, 4096, 4096, false);
+    assert_eq!(write(&ledger, 4096, 4096), [1]);
+    ledger.end_write(4096, 4096, 4096, false);
+    assert_eq!(ledger.end(), 8192);
+}
+
 /// Whether a write came before a cut or behind it nobody sees.
 #[test]
 fn what_is_written_while_a_file_is_cut_is_unknown() {

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from loadstone._core import open_regular
+from loadstone._other import wanted
 from loadstone._text import one_line
-from loadstone.errors import StudyError
+from loadstone.errors import Error, StudyError
 
 _LARGEST = 1 << 20
 """Bytes of a study file."""
@@ -82,11 +84,18 @@ def _value(text: str) -> Any:
 
 
 def _load(path: Path, above: tuple[Path, ...]) -> Source:
+    with wanted("study file", path):
+        return _read(path, above)
+
+
+def _read(path: Path, above: tuple[Path, ...]) -> Source:
     try:
-        with open(path, "rb") as file:
+        # Another file may be included, and a stranger may have written which.
+        with open(open_regular(path), "rb") as file:
             data = file.read(_LARGEST + 1)
-    except OSError as error:
-        raise StudyError(f"{path}: {error.strerror}", path=str(path)) from None
+    except (Error, OSError) as error:
+        what = error.strerror if isinstance(error, OSError) else str(error).removeprefix(f"{path}: ")
+        raise StudyError(f"{path}: {what}", path=str(path)) from None
     if len(data) > _LARGEST:
         raise StudyError(f"{path}: is larger than a study file may be (1 MiB)", path=str(path))
     try:

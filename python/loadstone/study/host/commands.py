@@ -78,6 +78,11 @@ def tied(words: Sequence[str]) -> list[str]:
     return [with_, "--pdeathsig", "KILL", "--", *words] if with_ else list(words)
 
 
+def _private(path: str, flags: int) -> int:
+    """Opens a file that only its owner may read."""
+    return os.open(path, flags, 0o600)
+
+
 class Program:
     """A command that waits for its release; a context manager, after which nothing of it runs."""
 
@@ -95,7 +100,9 @@ class Program:
         self._mark = mark
         self._files = contextlib.ExitStack()
         self._streams = [
-            self._files.enter_context((out / f"{where}{name}" if out else Path(os.devnull)).open("wb"))
+            self._files.enter_context(
+                open(out / f"{where}{name}" if out else os.devnull, "wb", opener=_private)
+            )
             for name in ("stdout", "stderr")
         ]
         self.error = out / f"{where}stderr" if out else None
