@@ -57,6 +57,8 @@ SAMPLES: Mapping[str, tuple[str, ...]] = {
     "--out": ("{dir}/out",),
     "--repeat": ("3", "until-sure"),
     "--sure": ("service_p99",),
+    "--metric": ("service_p99",),
+    "--fail-if": ("worse by 5%",),
     "--probe": ("power=echo watts=3",),
     "--allow-destroy": ("{dir}/nowhere",),
     "--format": ("spc",),
@@ -127,7 +129,7 @@ def values(one: click.Option, command: click.Command, places: Mapping[str, str])
     if isinstance(one.type, click.Choice):
         return [str(choice) for choice in one.type.choices if choice not in (one.default, usual(one))]
     if isinstance(one.type, click.IntRange | click.FloatRange):
-        tried = ["0", "3", "5", "0.3", "1.5", "64", "4097"]
+        tried = ["0", "3", "5", "0.3", "0.9", "1.5", "64", "4097"]
     elif isinstance(one.type, click.Path) and one.opts[0] not in SAMPLES:
         tried = [places["dir"] if one.type.dir_okay and not one.type.file_okay else places["file"]]
     elif one.opts[0] not in SAMPLES and type(one.type).__module__ == "loadstone.cli._types":

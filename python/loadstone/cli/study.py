@@ -36,7 +36,7 @@ def command() -> None:
 
 
 @command.command(cls=Command)
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the study; made [its name].")
 @click.option(
     "--set",

@@ -196,7 +196,7 @@ fn a_place_far_away_takes_no_more_memory_than_there_is() {
     let about = About { path, size: 8192, before, stable: false, discards: false, mapped: false };
     let ledger = Ledger::growing(about, UNIT);
     let far = 1 << 55;
-    assert_eq!(write(&ledger, far, 4096), []);
+    assert!(write(&ledger, far, 4096).is_empty());
     ledger.end_write(far, 4096, 4096, false);
     assert_eq!(write(&ledger, 4096, 4096), [1]);
     ledger.end_write(4096, 4096, 4096, false);

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import BinaryIO
 
 from loadstone._text import one_line
 from loadstone.errors import Error
@@ -78,9 +79,9 @@ def tied(words: Sequence[str]) -> list[str]:
     return [with_, "--pdeathsig", "KILL", "--", *words] if with_ else list(words)
 
 
-def _private(path: str, flags: int) -> int:
-    """Opens a file that only its owner may read."""
-    return os.open(path, flags, 0o600)
+def _new(path: Path) -> BinaryIO:
+    """A file to write to that only its owner may read."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb")
 
 
 class Program:
@@ -100,9 +101,7 @@ class Program:
         self._mark = mark
         self._files = contextlib.ExitStack()
         self._streams = [
-            self._files.enter_context(
-                open(out / f"{where}{name}" if out else os.devnull, "wb", opener=_private)
-            )
+            self._files.enter_context(_new(out / f"{where}{name}" if out else Path(os.devnull)))
             for name in ("stdout", "stderr")
         ]
         self.error = out / f"{where}stderr" if out else None
