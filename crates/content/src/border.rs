@@ -22,6 +22,8 @@ const LEVELS: u32 = 8;
 const STRICT: f64 = 0.25;
 /// Tails of which one is taken.
 const CHOICE: usize = 4;
+/// Parts of the circle of hashes that are looked up, binary logarithm.
+const PARTS: u32 = 5;
 /// Average chunk of the largest chunker, bytes.
 const LARGEST: usize = 1 << 24;
 
@@ -215,12 +217,15 @@ impl Borders {
     }
 
     /// Bytes that come into question for a cut behind them, after a hash: with [`FIRST`] its uppermost bits that count are
-    /// zero, as they are where the hash is in the first part of its circle.
+    /// zero, as they are in some parts of its circle.
     fn ends(&self, hash: u64, mask: u64) -> impl Iterator<Item = u8> {
-        let ones = (mask << (64 - self.window)).leading_ones();
-        let circle = 1 << self.window;
-        let from = (hash << 2).wrapping_neg() & (circle - 1);
-        self.added.between(from, from + (circle >> ones)).iter().map(|(_, byte)| *byte)
+        let part = self.window as u32 - PARTS;
+        let circle = 1u64 << self.window;
+        let counts = mask >> part;
+        (0..1u64 << PARTS).filter(move |at| at & counts == 0).flat_map(move |at| {
+            let from = (at << part).wrapping_sub(hash << 2) & (circle - 1);
+            self.added.between(from, from + (1 << part)).iter().map(|(_, byte)| *byte)
+        })
     }
 
     #[inline]

@@ -47,6 +47,6 @@ pub use formats::blktrace::expand as files_of;
 pub use info::{Counts, Info, Object};
 pub use options::OpenOptions;
 pub use reader::{Reader, from_inputs, open};
-pub use recency::{Recency, Run};
+pub use recency::{Recency, Run, prefetch};
 pub use scan::without_quotes;
 pub use summary::{Extent, Summary, summarize};

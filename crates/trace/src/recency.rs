@@ -9,6 +9,9 @@ const GROUP: usize = 512;
 /// Neighbouring blocks that share an entry: a large request looks one up, and waits for memory, once for so many.
 const SIDE: u64 = 8;
 
+/// Entries of a request that are asked for before they are needed.
+const ASKED: usize = 4;
+
 /// Least number of moments between two renumberings.
 pub(crate) const MOMENTS: usize = 1 << 16;
 
@@ -221,6 +224,14 @@ impl Recency {
         touch_all(self, object, blocks, runs);
     }
 
+    /// Asks for the memory that [`Recency::touch_all`] needs of these blocks, for a request that comes soon.
+    #[inline]
+    pub fn ask(&self, object: u32, blocks: &Range<u64>) {
+        for number in (blocks.start / SIDE..blocks.end.div_ceil(SIDE)).take(ASKED) {
+            prefetch(&self.entries[self.home(object, number)]);
+        }
+    }
+
     /// The stack distance of a block, `None` if it was never referenced.
     #[inline]
     #[must_use]
@@ -302,11 +313,17 @@ impl Recency {
         u64::from(self.now - 1 - time - gone)
     }
 
+    /// Where the entry of this number is sought first.
+    #[inline(always)]
+    fn home(&self, object: u32, number: u64) -> usize {
+        mix(object, number) as usize & (self.entries.len() - 1)
+    }
+
     /// The entry of this number, or where it goes.
     #[inline(always)]
     fn find(&self, object: u32, number: u64) -> usize {
         let mask = self.entries.len() - 1;
-        let mut at = mix(object, number) as usize & mask;
+        let mut at = self.home(object, number);
         loop {
             let entry = &self.entries[at];
             if !entry.taken || (entry.number == number && entry.object == object) {
@@ -456,6 +473,20 @@ wide! {
             recency.gone.count(group, marked);
         }
     }
+}
+
+/// Asks for memory that is needed soon.
+#[doc(hidden)]
+#[inline]
+pub fn prefetch<T>(at: &T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch has no effect but on caches, and the address is of a value.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(at).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
 }
 
 /// A number of a block that is as good as random.

@@ -1,7 +1,7 @@
 //! Which offsets were used last, and how long ago.
 
 use crate::feature::{Feature, Rows};
-use loadstone_trace::NONE;
+use loadstone_trace::{NONE, prefetch};
 
 /// Requests looked back at; older ones are forgotten.
 pub(crate) const REACH: usize = 1 << 16;
@@ -186,19 +186,6 @@ impl<F: Feature> Feature for Back<F> {
 /// An array that is never on the stack.
 fn boxed<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
     vec![value; N].try_into().unwrap_or_else(|_| unreachable!("as many were asked for"))
-}
-
-/// Asks for memory that is needed soon.
-#[inline]
-fn prefetch<T>(at: &T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch has no effect but on caches, and the address is of a value.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(at).cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
 }
 
 /// The next older use in a chain, so many requests before; out of reach if there is none.

@@ -45,6 +45,9 @@ pub(crate) const REUSE_TIME: Kind = Kind::new("reuse_time", Field::Derived, "ns"
 pub(crate) const REUSE_DISTANCE: Kind =
     Kind::new("reuse_distance", Field::Distance, "block", "log2:2", |_| Box::new(ReuseDistance::default()));
 
+/// Requests that blocks are asked for before they are needed.
+const AHEAD: usize = 8;
+
 #[derive(Default)]
 pub(crate) struct ReuseDistance {
     blocks: Recency,
@@ -56,10 +59,15 @@ pub(crate) struct ReuseDistance {
 impl Feature for ReuseDistance {
     fn values(&mut self, batch: &Rows<'_>, out: &mut Vec<i64>) {
         out.clear();
-        let who = batch.op.iter().zip(batch.object);
-        let places = batch.offset.iter().zip(batch.size);
-        out.extend(who.zip(places).map(|((&op, &object), (&offset, &size))| {
-            self.blocks.touch_all(object, blocks(op, offset, size), &mut self.runs);
+        let of = |i: usize| (batch.object[i], blocks(batch.op[i], batch.offset[i], batch.size[i]));
+        let requests = batch.object.len();
+        out.extend((0..requests).map(|i| {
+            if i + AHEAD < requests {
+                let (object, blocks) = of(i + AHEAD);
+                self.blocks.ask(object, &blocks);
+            }
+            let (object, blocks) = of(i);
+            self.blocks.touch_all(object, blocks, &mut self.runs);
             self.runs.iter().for_each(|run| self.counts.add(run.distance, run.blocks));
             self.runs.last().and_then(|run| run.distance).map_or(NONE, |distance| distance as i64)
         }));
