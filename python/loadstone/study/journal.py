@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from loadstone._files import write_private
 from loadstone._json import plain
 from loadstone.errors import StudyError
 from loadstone.stats.metric import Metric
@@ -72,6 +73,9 @@ class Journal:
         path = folder / "journal.sqlite"
         if not new and not path.is_file():
             raise StudyError(f"{folder}: holds no study; loadstone study run makes one", path=str(folder))
+        if new:
+            # SQLite gives the files beside it the permissions of this one.
+            write_private(path, b"")
         try:
             self._data = sqlite3.connect(path, isolation_level=None, timeout=30)
             self._data.execute("PRAGMA journal_mode=WAL")
