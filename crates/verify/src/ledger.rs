@@ -512,7 +512,14 @@ impl Ledger {
 
     /// The file was made as long as that: what was behind is gone, what is new is zeros. Or it was not, and is as it was.
     pub fn end_cut(&self, size: u64, done: bool) {
-        let end = |entry: &mut Entry, left| entry.end_cut(done.then_some(left));
+        // What streams hold back comes behind the cut.
+        let lags = self.lagging.load(Relaxed) > 0;
+        let end = |entry: &mut Entry, left| {
+            entry.end_cut(done.then_some(left));
+            if lags {
+                entry.forget();
+            }
+        };
         self.behind(size, || _ = self.cuts.fetch_sub(1, Relaxed), end);
     }
 

@@ -238,6 +238,13 @@ fn what_is_written_while_a_file_is_cut_is_unknown() {
     ledger.end_cut(5000, true);
     ledger.end_cut(4096, true);
     assert_eq!(skips(&ledger), [false, true]);
+    // What a stream holds back is written behind it.
+    let ledger = made();
+    ledger.lag(1);
+    ledger.begin_cut(4096);
+    ledger.end_cut(4096, true);
+    ledger.lag(-1);
+    assert_eq!(skips(&ledger), [false, true]);
     // One that failed changes nothing.
     let ledger = made();
     ledger.begin_cut(0);
