@@ -18,7 +18,7 @@ from loadstone.cli._confirm import confirm_plans
 from loadstone.cli._model_check import show_aspects
 from loadstone.cli._options import BACKENDS, grouped, options, run_options
 from loadstone.cli._reading import reading_options
-from loadstone.cli._show import console, counted, human_time, show_json
+from loadstone.cli._show import console, counted, human_bytes, human_time, show_json
 from loadstone.cli._summary import content_asked
 from loadstone.cli._types import DURATION, Alike, Count
 from loadstone.errors import Error, Kept
@@ -233,14 +233,18 @@ def show(summary: Mapping[str, Any]) -> None:
     distances = summary.get("distances") or []
     for row in distances:
         if not row["usable"]:
-            table.add_row(row["title"], *["-"] * 5, f"not usable: {row['reason']}")
+            table.add_row(row["title"], *["-"] * 5, "not usable")
             continue
         whole = "-" if row["ratio"] is None else f"{row['ratio']:.3f}"
         figures = [f"{_percent(row[name])} %" for name in ("rms", "floor_rms")]
-        scale = f"{number(row['scale'])} {row['unit']}"
-        table.add_row(row["title"], scale, whole, _interval(row), *figures, _in_words(row))
+        mean = _value(row["scale"], row["unit"])
+        table.add_row(row["title"], mean, whole, _interval(row), *figures, str(row["verdict"]))
     if distances:
         console().print(table)
+    # A column of them would be wider than a terminal.
+    for row in distances:
+        if why := _why(row):
+            click.echo(f"{row['verdict'] if row['usable'] else 'not usable'}: {row['title']}: {why}")
     for line in written_lines(summary.get("written")):
         click.echo(line)
     for row in distances:
@@ -261,11 +265,24 @@ def _interval(row: Mapping[str, Any]) -> str:
     return f"{low:.3f} to {high:.3f}" if low is not None and high is not None else "not known"
 
 
-def _in_words(row: Mapping[str, Any]) -> str:
-    """The verdict on a parameter, and what it lacks where it is open."""
-    if row["verdict"] == "not faithful" and row["over_time"] == "differs":
-        return f"not faithful; chance {row['chance']:.2g} over time"
-    return f"{row['verdict']}: {row['reason']}" if row["reason"] else str(row["verdict"])
+def _value(value: float, unit: str) -> str:
+    """A value with its unit, as people read it."""
+    match unit:
+        case "byte":
+            return human_bytes(value)
+        case "1/s":
+            return f"{number(value)}/s"
+        case "share":
+            return f"{number(100 * value)} %"
+        case _:
+            return f"{number(value)} {unit}"
+
+
+def _why(row: Mapping[str, Any]) -> str:
+    """Why a parameter is not faithful, not usable or undecided; empty where its figures tell."""
+    if row["usable"] and row["verdict"] == "not faithful" and row["over_time"] == "differs":
+        return f"over time it differs, and chance alone would do that in {row['chance']:.2g} of the cases"
+    return str(row["reason"] or "")
 
 
 def written_lines(written: Mapping[str, Any] | None) -> list[str]:
