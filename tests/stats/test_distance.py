@@ -213,6 +213,18 @@ def test_a_load_that_only_the_emulation_makes_is_a_difference():
     assert verdict["faithful"] is False and "writes" in verdict["text"]
 
 
+def test_what_only_some_runs_have_is_undecided():
+    """There is no ratio of it, and so it was called faithful."""
+    rng = np.random.default_rng(4)
+    both = []
+    for _ in range(2):
+        some = responses(rng)
+        some[0].values["reads_per_s"][:] = 0
+        both.append(some)
+    found = by_name(compare(*both))["reads_per_s"]
+    assert (found.verdict, found.ratio) == ("undecided", None) and "zero in some runs" in found.reason
+
+
 def test_intervals_with_too_few_requests_are_left_out_of_ratios():
     rng = np.random.default_rng(5)
     a, b = responses(rng), responses(rng)

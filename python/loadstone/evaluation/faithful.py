@@ -205,6 +205,8 @@ def _decided(
             if more is not None
             else f"{MOST_RUNS} runs of each kind would not decide"
         )
+        if found is None:
+            reason = "it is zero in some runs and not in others, so there is no ratio"
     return Finding(
         metric.name,
         metric.title,
@@ -223,10 +225,10 @@ def _decided(
 
 def _of_zeros(whole: Sequence[Sequence[float]], runs: int) -> Answer:
     """The same where nothing can be divided by: a load that one kind alone makes is another load."""
-    alone = any(max(one) <= 0 < min(other) for one, other in (whole, whole[::-1]))
-    if not alone:
+    if not any(map(any, whole)):
         return "same"
-    return "different" if runs >= LEAST_TO_DIFFER else "open"
+    alone = any(max(one) <= 0 < min(other) for one, other in (whole, whole[::-1]))
+    return "different" if alone and runs >= LEAST_TO_DIFFER else "open"
 
 
 def _runs_for_chance(runs: int) -> int:
