@@ -284,20 +284,8 @@ def test_a_limit_holds_what_is_drawn_first_and_what_is_verified(tmp_path, root, 
     assert "--memory-limit: this takes" in known.stderr
     assert "2097152 blocks of 512 bytes are verified" in known.stderr
     # What requests in flight take and what is kept of blocks fit each, and not both.
-    words = [
-        "run",
-        "randrw",
-        "--bs",
-        "512k",
-        "--depth",
-        "38",
-        "--backend",
-        "sync",
-        "--direct",
-        "--size",
-        "900m",
-    ]
-    words += ["--duration", "1s", "--no-fill", "--verify-unit", "512"]
+    words = ["run", "randwrite", "--bs", "512k", "--depth", "76", "--backend", "sync", "--direct"]
+    words += ["--size", "900m", "--duration", "1s", "--no-fill", "--verify-unit", "512"]
     both, _ = command(*words, *on, "64m")
     assert both.returncode == 1, both.stderr
     enough, _ = command(*words, *on, re.search(r"at least (\d+m)", both.stderr).group(1))
