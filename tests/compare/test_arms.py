@@ -53,6 +53,17 @@ def test_repeats_a_run_and_a_folder_are_arms(made):
     assert all(starts)
 
 
+def test_runs_of_a_study_are_an_arm(made, tmp_path):
+    """``runs/CELL/NUMBER/bundle`` of a study's folder; a link there leads nowhere."""
+    cell = tmp_path / "ext4+mail"
+    for number in ("1", "2"):
+        shutil.copytree(made / "one.bundle", cell / number / "bundle")
+    (cell / "3").mkdir()
+    (cell / "3/bundle").symlink_to(made / "one.bundle")
+    arm = read_arm(cell)
+    assert (arm.name, len(arm.runs)) == ("ext4+mail", 2)
+
+
 def test_names(made):
     os.rename(made / "other.bundle", made / "x=y")
     names = [arm.name for arm in read_arms([f"old={made / 'a.bundle'}", made / "b.bundle", made / "x=y"])]

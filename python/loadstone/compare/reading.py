@@ -100,8 +100,10 @@ def bundles_in(folder: Path) -> list[Path]:
             continue
         if one.is_symlink() and one.is_dir():
             raise Error(f"{one}: is a link, which is not followed; name the bundle it leads to")
-        if one.is_dir() and _is_bundle(one):
-            found.append(one)
+        # A study has the bundle of each run in a folder of its own.
+        inner = one / "bundle"
+        if one.is_dir() and (_is_bundle(one) or (not inner.is_symlink() and _is_bundle(inner))):
+            found.append(one if _is_bundle(one) else inner)
     if not found:
         raise Error(f"{folder}: is no bundle and holds none; loadstone run --out makes one")
     return found
