@@ -202,7 +202,7 @@ def test_names_and_their_variables(tmp_path):
             lambda: job("randread", NO_DEVICE, RunOptions(duration=1)).plans[0],
             "does not exist; check the dev",
         ),
-        (lambda: job("nosuch.mdh", "null:").plans[0], "there is no such model"),
+        (lambda: job("nosuch.mdh", "null:").plans[0], "No such file or directory; check the path"),
         (
             lambda: job("randread", "/dev/null", RunOptions(duration=1)).plans[0],
             "neither a regular file nor a block",
@@ -318,7 +318,9 @@ def test_arrivals_that_cannot_be_are_refused(arrival, rate, text):
         plan_uniform("randread", "null:", RunOptions(rate=rate, arrival=arrival, duration=1))
 
 
-def test_what_has_times_of_its_own_takes_no_arrivals():
+def test_what_has_times_of_its_own_takes_no_arrivals(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "some.mdh").write_bytes(b"")
     with pytest.raises(Error, match="has times of its own"):
         job("some.mdh", "null:", RunOptions(arrival="poisson")).plans[0]
 
@@ -393,7 +395,9 @@ def test_sizes_and_hot_blocks_that_cannot_be_are_refused(name, options, text):
         plan_uniform(name, "null:", RunOptions(duration=1, **options))
 
 
-def test_what_has_places_of_its_own_takes_no_hot_blocks():
+def test_what_has_places_of_its_own_takes_no_hot_blocks(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "some.mdh").write_bytes(b"")
     with pytest.raises(Error, match="has places of its own"):
         job("some.mdh", "null:", RunOptions(skew="zipf:1")).plans[0]
 

@@ -127,7 +127,10 @@ def test_what_scripts_say_themselves_is_no_option(script, run, tmp_path, option)
 @pytest.mark.parametrize(
     "option", [["--allow-system"], ["--rebase"], ["--filebench-compat", "1.5"], ["--layout", "flat"]]
 )
-def test_options_that_only_scripts_have(run, option):
+def test_options_that_only_scripts_have(run, option, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.mdh", "a.json"):
+        (tmp_path / name).write_bytes(b"")
     for workload in ("randread", "a.mdh", "a.json"):
         done = run(workload, "--on", "null:", "--duration", "1s", *option, "--dry-run")
         assert done.exit_code == 2

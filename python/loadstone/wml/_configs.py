@@ -54,6 +54,7 @@ def _loaded(beside: str, node: Setting, profile: Profile) -> Script:
     name = ast.constant(node.value) or ""
     path = os.path.join(os.path.dirname(beside), f"{name}.f")
     try:
+        os.stat(path)
         with open(open_regular(path), "rb") as file:
             return parse(file.read(), path)
     except (Error, OSError) as error:

@@ -91,11 +91,13 @@ def _load(path: Path, above: tuple[Path, ...]) -> Source:
 def _read(path: Path, above: tuple[Path, ...]) -> Source:
     try:
         # Another file may be included, and a stranger may have written which.
+        os.stat(path)
         with open(open_regular(path), "rb") as file:
             data = file.read(_LARGEST + 1)
-    except (Error, OSError) as error:
-        what = error.strerror if isinstance(error, OSError) else str(error).removeprefix(f"{path}: ")
-        raise StudyError(f"{path}: {what}", path=str(path)) from None
+    except OSError as error:
+        raise StudyError(f"{path}: {error.strerror}", path=str(path)) from None
+    except Error as error:
+        raise StudyError(str(error), path=str(path)) from None
     if len(data) > _LARGEST:
         raise StudyError(f"{path}: is larger than a study file may be (1 MiB)", path=str(path))
     try:
