@@ -1,4 +1,4 @@
-"""Real series and generated ones side by side: their counts, and what readers and stores find in both.
+"""Real series and generated ones side by side: their counts, and what readers find in both.
 
     sudo .venv/bin/python benches/dataset_judges.py [--data FOLDER] [--seeds 3] [--series sphinx,botocore]
 
@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from _common import Figure, Measured, Target, call, main, need
-from stores import borg, restic
 
 from loadstone import content, dataset
 
@@ -27,7 +26,6 @@ FIGURES = {
     "counts": Figure("datasets: worst count, of what verify allows", "times", Target(at_most=1, of="every")),
     "fixed": Figure("datasets: dedup by blocks of 4 to 128 KiB, off by", "%", NEAR),
     "FastCDC": Figure("datasets: dedup by FastCDC of 4 to 128 KiB, off by", "%", NEAR),
-    "stores": Figure("datasets: dedup by borg and restic, off by", "%", NEAR),
     "codecs": Figure("datasets: lz4, zstd and zlib, off by", "%", NEAR),
 }
 COUNTED = ("files", "chunks", "unique", "dup1", "dup2")
@@ -97,7 +95,7 @@ def counts(real: list[dataset.Snapshot], made: list[dataset.Snapshot]) -> float:
     return worst
 
 
-def read(data: Path, folder: Path, stores: bool) -> dict[str, float]:
+def read(data: Path, folder: Path) -> dict[str, float]:
     """What readers find in a tree, by kind and reader."""
     found: dict[str, float] = {}
     for kib in (4, 8, 16, 32, 64, 128):
@@ -106,13 +104,7 @@ def read(data: Path, folder: Path, stores: bool) -> dict[str, float]:
         how = f"fastcdc:{kib << 8},{kib << 10},{kib << 13}"
         scanned = dataset.scan(data, folder / "x.fst", chunking=how, compress="none", force=True)
         found[f"FastCDC {kib}"] = scanned["snapshots"][0]["alone"]["dedup_ratio"]
-    found |= {f"codecs {codec}": told["by_piece"][codec] for codec in ("lz4", "zstd", "zlib")}
-    if stores:
-        judges = {"borg": borg("buzhash,10,23,16,4095"), "restic": restic(folder / "like")}
-        for name, judge in judges.items():
-            with tempfile.TemporaryDirectory(dir=folder) as scratch:
-                found[f"stores {name}"] = judge(data, Path(scratch)).dedupe or 1.0
-    return found
+    return found | {f"codecs {codec}": told["by_piece"][codec] for codec in ("lz4", "zstd", "zlib")}
 
 
 def judged(name: str, here: Path, args: argparse.Namespace) -> dict[str, list[float]]:
@@ -120,14 +112,14 @@ def judged(name: str, here: Path, args: argparse.Namespace) -> dict[str, list[fl
     snapshots = releases(name, args.data, here / "real")
     real = dataset.scan(snapshots, here / "real.fst", compress="whole")["snapshots"]
     dataset.profile(here / "real.fst", here / "profile")
-    asked = read(here / "real", here, args.stores)
+    asked = read(here / "real", here)
     off: dict[str, list[float]] = {}
     worst = []
     for seed in range(1, args.seeds + 1):
         series, tree = here / f"{seed}.fst", here / f"made-{seed}"
         worst.append(counts(real, dataset.create(here / "profile", series, seed=seed)["snapshots"]))
         dataset.write(series, tree, snapshots="all")
-        for reader, ratio in read(tree, here, args.stores).items():
+        for reader, ratio in read(tree, here).items():
             off.setdefault(reader, []).append(100 * (ratio / asked[reader] - 1))
         call("rm", "-r", tree)
     middle = {reader: statistics.median(values) for reader, values in off.items()}
@@ -142,8 +134,6 @@ def judged(name: str, here: Path, args: argparse.Namespace) -> dict[str, list[fl
 
 def judge(folder: Path, args: argparse.Namespace) -> Iterator[Measured]:
     """All series, one after the other."""
-    if args.stores:
-        need("borg", "restic")
     found: dict[str, list[float]] = {}
     for name in args.series.split(","):
         with tempfile.TemporaryDirectory(dir=folder) as place:
@@ -156,7 +146,6 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, default=Path("/var/tmp/loadstone-series"), help="[%(default)s]")
     parser.add_argument("--seeds", type=int, default=3, help="[%(default)s]")
     parser.add_argument("--series", default=",".join(SERIES), help="[%(default)s]")
-    parser.add_argument("--stores", action="store_true", help="borg and restic, too")
 
 
 if __name__ == "__main__":

@@ -225,6 +225,8 @@ def test_commands_need_permission(here, tmp_path):
         ('directory = "/tmp"', 'options = { allow_destroy = ["/dev/vda"] }', "write below"),
         ('directory = "/tmp"', 'options = { log = "/etc/log" }', "write below"),
         ('directory = "/tmp"', 'options = { cache = "drop-host" }', "is a change to the host"),
+        ('directory = "/tmp"', "options = { nice = -5 }", "options.nice: takes time from others"),
+        ('directory = "/tmp"', 'options = { ioprio = "realtime:0" }', "options.ioprio: takes time"),
     ],
 )
 def test_what_a_file_may_not_do_by_itself(system, load, said, write, tmp_path):
@@ -233,6 +235,20 @@ def test_what_a_file_may_not_do_by_itself(system, load, said, write, tmp_path):
         study.run(path, tmp_path / "s")
     assert said in str(caught.value)
     assert not (tmp_path / "s").exists()
+
+
+def test_a_folder_of_another_host_is_shown_and_not_obeyed(here, tmp_path):
+    """It says what is permitted, and what is taken back: files that are written, services that start."""
+    performed(here("true", 2), tmp_path / "s")
+    subprocess.run(["cp", "-a", tmp_path / "s", tmp_path / "copy"], check=True)
+    assert study.show(tmp_path / "copy")["runs"] == 2
+    assert study.report(tmp_path / "copy")["runs"] == 2
+    for act in (study.resume, study.clean):
+        with pytest.raises(loadstone.StudyError, match="was made elsewhere or is a copy"):
+            act(tmp_path / "copy")
+        act(tmp_path / "s")
+    os.rename(tmp_path / "s", tmp_path / "renamed")
+    study.resume(tmp_path / "renamed")
 
 
 def test_changes_to_the_host_need_permission(here, tmp_path):

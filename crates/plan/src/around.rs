@@ -55,6 +55,8 @@ fn is_none(hint: &u16) -> bool {
 
 /// Largest hint: the kernel has ten bits for it.
 const MOST_HINT: u16 = 1023;
+/// Most rows of priorities of a worker.
+const MOST_PRIORITIES: usize = 1024;
 
 /// How a target is going to be read (posix_fadvise(2)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -176,6 +178,10 @@ fn check_priorities(worker: &Worker, place: &str) -> Result<(), Error> {
             "needs the io_uring backend, as a thread has one priority for all its requests",
         );
     }
+    // Each request looks through them.
+    if rows.len() > MOST_PRIORITIES {
+        return invalid(place, format!("has {} rows; use {MOST_PRIORITIES} at most", rows.len()));
+    }
     for (i, row) in rows.iter().enumerate() {
         check_level(row.ioprio, &format!("{place}[{i}].ioprio.level"))?;
         if row.hint > MOST_HINT {
@@ -295,6 +301,8 @@ mod tests {
             let error = prioritised(rows).unwrap_err().to_string();
             assert!(error.contains(said), "{error}");
         }
+        let many = vec![row(true, 4096, 0.0); 1025];
+        assert!(prioritised(many.into()).unwrap_err().to_string().contains("use 1024 at most"));
         let error = plan(|p| p["workers"][0]["priorities"] = json!([row(true, 0, 0.1)])).unwrap_err();
         assert!(error.to_string().contains("needs the io_uring backend"), "{error}");
     }

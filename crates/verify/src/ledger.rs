@@ -157,13 +157,13 @@ impl Entry {
         }
     }
 
-    /// The file is about to be cut before the block's end.
+    /// A call begins that cuts the file before the block's end.
     fn begin_cut(&mut self) {
         self.flags |= if self.flying > 0 { RACED } else { 0 } | CUTTING | CUT | PART;
         self.flying = self.flying.saturating_add(1);
     }
 
-    /// The file was cut, and the block has so many bytes at most; or nothing was cut, as `size` says.
+    /// That call has ended: the block has `size` bytes at most; `None`: nothing was cut.
     fn end_cut(&mut self, size: Option<u64>) {
         let alone = self.flags & (CUTTING | RACED) == CUTTING && self.flying == 1;
         if self.flags & CUTTING != 0 {
@@ -172,15 +172,12 @@ impl Entry {
         if self.flying == 0 {
             self.flags &= UNKNOWN | MIXED;
         }
-        // Of what others wrote meanwhile nobody knows whether it was cut. That the file is longer now is theirs, too.
-        let Some(left) = size.filter(|_| alone) else {
-            return if !alone {
-                self.forget()
-            };
-        };
-        if u64::from(self.filled) <= left {
+        if !alone {
+            // Of what others wrote meanwhile nobody knows whether it was cut.
+            self.forget();
             return;
         }
+        let Some(left) = size.filter(|left| u64::from(self.filled) > *left) else { return };
         self.filled = left as u32;
         self.durable = NONE;
         if left == 0 {
@@ -505,12 +502,12 @@ impl Ledger {
         });
     }
 
-    /// The file is about to be made as long as that.
+    /// A call begins that makes the file `size` bytes long.
     pub fn begin_cut(&self, size: u64) {
         self.behind(size, || _ = self.cuts.fetch_add(1, Relaxed), |entry, _| entry.begin_cut());
     }
 
-    /// The file was made as long as that: what was behind is gone, what is new is zeros. Or it was not, and is as it was.
+    /// That call has ended. Where it was `done`, what lay behind `size` is gone, and what is new is zeros.
     pub fn end_cut(&self, size: u64, done: bool) {
         // What streams hold back comes behind the cut.
         let lags = self.lagging.load(Relaxed) > 0;

@@ -167,6 +167,13 @@ impl Verifier {
         self.wrongs.lock().unwrap_or_else(|e| e.into_inner())
     }
 
+    /// Counts as unknown the blocks of a file of `length` bytes that lie behind all that is known of it.
+    pub fn count_behind(&self, file: u64, length: u64) {
+        let unit = self.blocks.unit() as u64;
+        let known = self.ledger(file).map_or(0, |ledger| ledger.end().div_ceil(unit));
+        self.count(&Counts { unknown: length.div_ceil(unit).saturating_sub(known), ..Counts::default() });
+    }
+
     /// Adds to what was looked at.
     pub fn count(&self, counts: &Counts) {
         self.wrongs().counted.add(counts);

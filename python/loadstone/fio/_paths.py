@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import Iterable, Sequence
 
+from loadstone._files import absolute
 from loadstone.errors import Error
 from loadstone.fio._keys import BY_NAME
 from loadstone.fio._load import Load
@@ -63,7 +64,7 @@ def implied(loads: Sequence[Load], options: RunOptions) -> str:
             what = "its files have no absolute names; say where they lie, or `on` null: to perform nothing: "
             load.job.refuse(f"no target: {what}{command(load, options, ['DIR'])}")
         places += [os.path.dirname(path) for path in paths] if load.files else paths
-    root = _there(os.path.commonpath([os.path.normpath(place) for place in places]))
+    root = _there(os.path.commonpath([absolute(place) for place in places]))
     if options.rebase:
         moving[0].job.refuse("`rebase` needs `on` DIR, the directory that files are put in")
     return root

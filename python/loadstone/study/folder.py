@@ -61,6 +61,7 @@ def make(folder: Path, source: Source, allowed: Allowed, budget: float | None) -
         "base": source.base,
         "lines": source.lines,
         "table": source.table,
+        "made": _made(folder),
         "allowed": asdict(allowed),
         "budget": budget,
     }
@@ -68,6 +69,28 @@ def make(folder: Path, source: Source, allowed: Allowed, budget: float | None) -
     with Journal(folder, new=True) as journal:
         journal["study"] = secrets.token_hex(16)
         journal["state"] = "new"
+
+
+def _made(folder: Path) -> dict[str, Any]:
+    """Where a folder was made: a copy of it, or one that came from another host, has other numbers."""
+    try:
+        machine = Path("/etc/machine-id").read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        machine = ""
+    return {"inode": os.stat(folder).st_ino, "machine": machine}
+
+
+def _refuse_elsewhere(folder: Path) -> None:
+    """Raises ``StudyError`` for a folder that was made elsewhere.
+
+    What it permits was permitted by somebody else, and what it would take back is of another host.
+    """
+    if _described(folder).get("made") != _made(folder):
+        raise StudyError(
+            f"{folder}: was made elsewhere or is a copy, so it can be shown and reported, and no more; "
+            "perform its study file in a new folder: loadstone study run FILE",
+            path=str(folder),
+        )
 
 
 def _told(folder: Path) -> dict[str, Any] | None:
@@ -114,8 +137,8 @@ def allowed_of(folder: Path) -> tuple[Allowed, float | None]:
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Nobody else performs or cleans the study in this block. Raises ``StudyError`` where somebody does."""
-    _described(folder)
     refuse_others(folder)
+    _refuse_elsewhere(folder)
     fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         deadline = time.monotonic() + _PATIENCE

@@ -135,8 +135,17 @@ def _of_workload(cell: Cell, allowed: Allowed) -> Iterator[str]:
             yield f"{where}.{name}: {path}: loads of a study write below {{mount}} or {{out}} only"
     if load.options.get("allow_system") and not allowed.commands:
         yield f"{where}.options.allow_system: runs commands of a script; `allow_commands` permits that"
+    options = load.options
+    taking = [name for name in ("nice", "ioprio") if _takes_from_others(name, options.get(name))]
+    if taking and not allowed.host_changes:
+        yield f"{where}.options.{taking[0]}: takes time from others; `allow_host_changes` permits that"
     if load.options.get("cache") in ("drop-host", "remount") and not allowed.host_changes:
         yield f"{where}.options.cache: is a change to the host; `allow_host_changes` permits that"
+
+
+def _takes_from_others(name: str, value: Any) -> bool:
+    """Whether a priority is above the usual one."""
+    return str(value).startswith("-" if name == "nice" else "realtime")
 
 
 def _lacks(study: Study) -> Iterator[str]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 from loadstone._core import make_below, open_below
-from loadstone._files import make_folders
+from loadstone._files import absolute, make_folders
 from loadstone._json import readable
 from loadstone.errors import Error
 from loadstone.plan.actions import (
@@ -125,7 +125,7 @@ class _Program:
             # Standard output may be the results of the command.
             out: list[Any] = [2, 2]
             for number, path in enumerate(of.outputs):
-                fd = _new(os.path.abspath(path), os.path.abspath(of.base), "what a program prints")
+                fd = _new(absolute(path), absolute(of.base), "what a program prints")
                 out[number] = open_.enter_context(os.fdopen(fd, "wb"))
             try:
                 self._process = _started(list(of.words), stdout=out[0], stderr=out[1])

@@ -15,8 +15,6 @@ use std::path::{Path, PathBuf};
 
 /// LOOP_GET_STATUS64 of linux/loop.h.
 const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
-/// Most devices below one that are followed.
-const MOST_BELOW: usize = 256;
 
 /// What blocks are on: a file by device and inode, or a block device by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,12 +137,13 @@ struct Info {
     rest: [u64; 26],
 }
 
-/// What a file or device is made of, itself first: the disk of a partition, the devices of a mapping or an array, the file
-/// of a loop device, and what these are made of.
+/// A file or device, and all that lies below it. Below a partition lies its disk. Below a mapping or an array lie its
+/// devices, and below a loop device its file.
 fn all_below(on: On, loops: &[Loop]) -> Vec<On> {
     let mut found = vec![on];
     let mut next = 0;
-    while let Some(&on) = found.get(next).filter(|_| next < MOST_BELOW) {
+    // None is taken twice, so this ends.
+    while let Some(&on) = found.get(next) {
         next += 1;
         let On::Device(device) = on else { continue };
         let of_loop = loops.iter().find(|l| l.device == device).and_then(|l| l.backing);
@@ -181,7 +180,7 @@ pub fn devices_of(path: &Path, meta: &Metadata) -> Result<Vec<u64>> {
     Ok(all_below(On::of(meta), &loops(path)?).into_iter().filter_map(number).collect())
 }
 
-/// The images of loop devices that a block device is made of, as far as they can be opened here.
+/// Images below a block device: the files of loop devices. Those that cannot be opened here are left out.
 ///
 /// # Errors
 /// When the kernel does not tell of loop devices.

@@ -42,7 +42,7 @@ pub struct Open {
     pub writable: bool,
     /// What is to be done to it before the run.
     pub prepare: Prepare,
-    /// Images of the loop devices that it is made of. They stay open, as their locks last as long.
+    /// Images below it, the files of loop devices. Their locks last as long as they are open.
     pub images: Vec<(PathBuf, File)>,
 }
 

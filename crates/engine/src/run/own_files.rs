@@ -128,18 +128,18 @@ fn refuse_locked(plan: &Plan, target: &Target, locked: &Locked) -> Result<()> {
     if target.kind != TargetKind::Device {
         return Ok(());
     }
-    // What a device is made of may be somebody's, too: the disk of a partition, the file of a loop device.
+    // A lock may be on the disk of a partition, or on the file of a loop device.
     for (i, device) in devices_of(&target.path, &meta)?.into_iter().enumerate() {
         if let Some(holder) = holder_of_device(device) {
-            let what = if i == 0 { "is locked" } else { "is made of a device that is locked" };
-            return refused(format!("{what} by {holder}, which must end first; name another target"));
+            let what = if i == 0 { "" } else { "is made of a device that " };
+            return refused(format!("{what}is locked by {holder}; end that first, or name another target"));
         }
     }
     for (path, image) in images_of(&target.path, &meta)? {
         let its = image.metadata().map_err(|e| Error::target_io(&path, "cannot be looked at", &e))?;
         if let Some(holder) = locked.holder_of_records(&its, || image.try_clone()) {
             let path = path.display();
-            return refused(format!("is made of {path}, which is locked by {holder}: that must end first"));
+            return refused(format!("is made of {path}, which is locked by {holder}; end that first"));
         }
     }
     Ok(())

@@ -60,6 +60,7 @@ impl World {
                     open_at(root, name, flags, 0, Links::Refused).map(File::from)
                 };
                 let swept = open(libc::O_DIRECT).or_else(|_| open(0)).map(|opened| {
+                    verifier.count_behind(number, opened.metadata().map_or(0, |meta| meta.len()));
                     verifier.sweep(number, &opened, When::Ended, |bytes| {
                         progress.advance(bytes);
                         if progress.stop.load(Relaxed) {
