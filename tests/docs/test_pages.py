@@ -92,7 +92,7 @@ SMALLER = [
     (r"-D size=1g,2g,4g", "-D size=1m,2m"),
     (r"-D processes=1-32", "-D processes=1-2"),
     (r"-D nfiles=20000", "-D nfiles=500"),
-    (r"--repeat (?:until-sure|10)", "--repeat 3"),
+    (r"--repeat (?:until-sure|10)", "--repeat 4"),
     (r"--pace x2", "--pace max"),
     (r"--scale 10", "--scale 1"),
     (r"--size 360m", "--size 8m"),
